@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_BASE_IP_H
+#define OFPROXYD_BASE_IP_H 1
+
+/* IP addresses and CIDRs of both families in one type.
+ *
+ * A struct ip is 16 bytes in network byte order; an IPv4 address is held as
+ * its IPv4-mapped IPv6 form (::ffff:a.b.c.d), so equal addresses are equal
+ * bytes and memcmp() orders them, IPv4 apart from IPv6. */
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <openvswitch/compiler.h>
+#include <openvswitch/types.h>
+
+enum ip_family {
+    IP_V4,
+    IP_V6
+};
+#define N_IP_FAMILIES 2
+
+struct ip {
+    struct in6_addr in6;
+};
+
+/* Room for any address in text, with its terminating null byte. */
+#define IP_STRLEN INET6_ADDRSTRLEN
+
+/* "IPv4" or "IPv6", as Kubernetes spells it. */
+const char *ip_family_name(enum ip_family);
+
+static inline enum ip_family
+ip_family(const struct ip *ip)
+{
+    return IN6_IS_ADDR_V4MAPPED(&ip->in6) ? IP_V4 : IP_V6;
+}
+
+static inline int
+ip_compare(const struct ip *a, const struct ip *b)
+{
+    return memcmp(&a->in6, &b->in6, sizeof a->in6);
+}
+
+static inline bool
+ip_equals(const struct ip *a, const struct ip *b)
+{
+    return !ip_compare(a, b);
+}
+
+/* The all-zero struct ip, "::", means "none" where an address is optional. */
+static inline bool
+ip_is_none(const struct ip *ip)
+{
+    return IN6_IS_ADDR_UNSPECIFIED(&ip->in6);
+}
+
+/* Returns an IPv4 address given in network byte order. */
+struct ip ip_from_v4(ovs_be32);
+
+/* Returns the IPv4 address of 'ip', which must be of family IP_V4. */
+ovs_be32 ip_v4(const struct ip *ip);
+
+/* Parses 's' as kube-proxy does: leading zeros in IPv4 octets are decimal,
+ * an IPv4-mapped IPv6 address is the IPv4 address; no zone, no blanks.
+ * Returns 0 or EINVAL; '*ret' is only set on success. */
+int ip_parse(const char *s, struct ip *ret) OVS_WARN_UNUSED_RESULT;
+
+/* Formats 'ip' (RFC 5952 for IPv6) into 'buf', which is returned. */
+const char *ip_to_string(const struct ip *ip, char buf[IP_STRLEN]);
+
+uint32_t ip_hash(const struct ip *ip, uint32_t basis);
+
+/* True for addresses that can be a destination of unicast traffic over a
+ * network: not unspecified, loopback, multicast or limited broadcast. */
+bool ip_is_unicast(const struct ip *ip);
+
+/* A block of addresses.  'plen' counts in bits of the address's family (0 to
+ * 32 or 0 to 128).  'ip' keeps the host bits that it was written with. */
+struct cidr {
+    struct ip ip;
+    uint8_t plen;
+};
+
+#define CIDR_STRLEN (IP_STRLEN + 4)
+
+/* Parses "ADDRESS/PREFIXLEN".  Returns 0 or EINVAL; '*ret' is only set on
+ * success. */
+int cidr_parse(const char *s, struct cidr *ret) OVS_WARN_UNUSED_RESULT;
+
+const char *cidr_to_string(const struct cidr *cidr, char buf[CIDR_STRLEN]);
+
+/* True if 'ip' is of the family of 'cidr' and inside it. */
+bool cidr_contains(const struct cidr *cidr, const struct ip *ip);
+
+/* Returns 'cidr' with all host bits zero. */
+struct cidr cidr_network(const struct cidr *cidr);
+
+/* Returns the address 'n' places after the network address of 'cidr': with
+ * 'n' == 1 the gateway address of a pod CIDR.  'n' must be small enough to
+ * stay inside the low 32 bits. */
+struct ip cidr_host(const struct cidr *cidr, uint32_t n);
+
+#endif /* ofproxyd/base/ip.h */

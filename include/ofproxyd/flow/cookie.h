@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_FLOW_COOKIE_H
+#define OFPROXYD_FLOW_COOKIE_H 1
+
+/* The cookie of every flow that ofproxyd installs, and the number range of
+ * its groups: what tells ours from a foreign hand's, and to which object a
+ * flow belongs.
+ *
+ *    bits   63..56   55..48           47..40     39..32   31..0
+ *           0xf9     layout version   category   0        object id
+ *
+ * A group id is 0x40000000 | object id << 9 | scope << 8 | leaf, where scope
+ * is 0 for the endpoints of policy Cluster and 1 for those of policy Local,
+ * and leaf is 0 for the group that flows name and 1 to 255 for the parts of a
+ * group that is too large for one message.  So a group, too, leads back to
+ * its object. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define COOKIE_MAGIC      UINT64_C(0xf900000000000000)
+#define COOKIE_MAGIC_MASK UINT64_C(0xff00000000000000)
+
+/* Version of the tables' ids and of the meaning of registers.  Flows of
+ * another version are ours, too, and never wanted. */
+#define COOKIE_LAYOUT 1
+
+/*                   symbol     value  name */
+#define COOKIE_CATEGORIES                    \
+    COOKIE_CATEGORY(PIPELINE, 0, "pipeline") \
+    COOKIE_CATEGORY(POD, 1, "pod")           \
+    COOKIE_CATEGORY(SERVICE, 3, "service")   \
+    COOKIE_CATEGORY(NODE, 5, "node")         \
+    COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster")
+
+enum cookie_category {
+#define COOKIE_CATEGORY(SYM, VALUE, NAME) COOKIE_##SYM = VALUE,
+    COOKIE_CATEGORIES
+#undef COOKIE_CATEGORY
+};
+
+/* Object ids fit into 21 bits, so that group ids have room for them. */
+#define OBJECT_ID_MAX ((UINT32_C(1) << 21) - 1)
+
+static inline uint64_t
+cookie_make(enum cookie_category category, uint32_t object_id)
+{
+    return COOKIE_MAGIC | (uint64_t) COOKIE_LAYOUT << 48
+           | (uint64_t) category << 40 | object_id;
+}
+
+static inline bool
+cookie_is_ours(uint64_t cookie)
+{
+    return (cookie & COOKIE_MAGIC_MASK) == COOKIE_MAGIC;
+}
+
+static inline uint32_t
+cookie_object_id(uint64_t cookie)
+{
+    return (uint32_t) cookie;
+}
+
+static inline uint8_t
+cookie_category(uint64_t cookie)
+{
+    return (uint8_t) (cookie >> 40);
+}
+
+#define GROUP_LEAF_MAX 255
+
+static inline uint32_t
+group_id_make(uint32_t object_id, bool local, uint32_t leaf)
+{
+    return UINT32_C(0x40000000) | object_id << 9 | (uint32_t) local << 8
+           | leaf;
+}
+
+static inline bool
+group_id_is_ours(uint32_t group_id)
+{
+    return (group_id & UINT32_C(0xc0000000)) == UINT32_C(0x40000000);
+}
+
+static inline uint32_t
+group_id_object_id(uint32_t group_id)
+{
+    return (group_id & UINT32_C(0x3fffffff)) >> 9;
+}
+
+static inline bool
+group_id_is_leaf(uint32_t group_id)
+{
+    return (group_id & 0xff) != 0;
+}
+
+#endif /* ofproxyd/flow/cookie.h */

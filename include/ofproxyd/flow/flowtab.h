@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_FLOW_FLOWTAB_H
+#define OFPROXYD_FLOW_FLOWTAB_H 1
+
+/* What the bridge shall hold, what it holds, and the difference.
+ *
+ * For every key (see item.h) the table knows the items that owners want
+ * there, and the item that the switch is known to have.  "Want" is written by
+ * the renderers, a whole owner at a time; "have" only by what the switch
+ * said: its dump at connect, its flow monitor, a confirmed transaction.  A key
+ * where the two differ is dirty; dirty keys leave in batches, in an order in
+ * which no flow ever names a missing group:
+ *
+ *     leaf groups put, groups put, flows put,
+ *     flows deleted, groups deleted, leaf groups deleted
+ *
+ * Until flowtab_set_complete(true), only items whose key the switch does not
+ * hold leave: nothing is changed or removed while the picture is partial.
+ *
+ * Two owners may want the same key (two Services that claim one address and
+ * port): the one with the lower rank has it, the other waits its turn.
+ *
+ * An item that the switch refused sets its owner aside: none of its items is
+ * sent until a time that grows with each refusal; the other owners go on.
+ *
+ * Pure: time comes in as an argument, in ms of a monotonic clock. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ofproxyd/flow/item.h"
+
+struct flowtab;
+
+struct flowtab *flowtab_create(void);
+void flowtab_destroy(struct flowtab *); /* NULL is allowed. */
+
+/* Who wants items.  'id' is unique; 'rank' then 'id' order two owners of one
+ * key, the lower first. */
+struct flowtab_owner {
+    uint64_t id;
+    int64_t rank;
+};
+
+/* Makes 'items' all that 'owner' wants, instead of what it wanted before, and
+ * empties 'items'.  No items: the owner is forgotten.  Within 'items' every
+ * key is there once.  A set-aside owner that changes its wishes is tried
+ * again at once.  Returns the number of keys whose wanted item changed. */
+size_t flowtab_want(struct flowtab *, const struct flowtab_owner *owner,
+                    struct fout *items);
+
+/* Owners whose items don't all have their key because a lower rank holds it.
+ * Returns 0 if 'owner' has all of its keys, else the id of one owner that is
+ * in its way. */
+uint64_t flowtab_conflict(const struct flowtab *, uint64_t owner);
+
+/* See above.  False at first. */
+void flowtab_set_complete(struct flowtab *, bool complete);
+
+/* What the switch holds. */
+
+/* A dump begins, continues with each flow and group of ours that was read,
+ * and ends: keys that were not named in between are absent.  A dump that
+ * broke off is simply begun again. */
+void flowtab_dump_begin(struct flowtab *);
+void flowtab_dump_end(struct flowtab *);
+
+/* The switch has 'item', or has nothing at the key of 'item' (only the key is
+ * looked at).  Takes the reference.  Used between dump_begin and dump_end and
+ * for what the flow monitor and REQUESTFORWARD report. */
+void flowtab_have(struct flowtab *, struct fitem *item);
+void flowtab_have_not(struct flowtab *, struct fitem *item);
+
+/* The connection is gone: nothing is known, nothing is sent before the next
+ * dump ended. */
+void flowtab_forget(struct flowtab *);
+
+/* Sending. */
+
+enum flowtab_op {
+    FLOWTAB_PUT,
+    FLOWTAB_DELETE
+};
+
+struct flowtab_change {
+    enum flowtab_op op;
+    struct fitem *item; /* A reference of the batch's. */
+    uint64_t owner;     /* 0 if no owner wants the key any more. */
+};
+
+struct flowtab_batch {
+    struct flowtab_change *changes;
+    size_t n;
+};
+
+/* Takes up to 'max_changes' changes of at most 'max_bytes' in all (but at
+ * least one), in the order above.  Returns NULL if nothing is to be sent.
+ * The keys count as in flight until the batch comes back to one of the
+ * functions below, which free it.  At most one batch is out at a time. */
+struct flowtab_batch *flowtab_take(struct flowtab *, size_t max_changes,
+                                   size_t max_bytes);
+
+/* The switch confirmed all of it. */
+void flowtab_batch_done(struct flowtab *, struct flowtab_batch *);
+
+/* The switch refused the change at index 'bad' for 'reason', and with it the
+ * whole batch: the owner of that change is set aside, the rest is dirty again
+ * and leaves with the next batch.  'now_ms' and a 'random' number set the time
+ * of the next try.  With 'bad' == SIZE_MAX no single change is to blame: each
+ * change will be sent alone until the guilty one is found. */
+void flowtab_batch_refused(struct flowtab *, struct flowtab_batch *,
+                           size_t bad, const char *reason,
+                           long long int now_ms, uint32_t random);
+
+/* What became of it is unknown (the connection was lost). */
+void flowtab_batch_lost(struct flowtab *, struct flowtab_batch *);
+
+/* Makes set-aside owners whose time has come dirty again.  Returns the time of
+ * the next one, or LLONG_MAX. */
+long long int flowtab_run(struct flowtab *, long long int now_ms);
+
+/* State, for the operator and the tests. */
+
+struct flowtab_stats {
+    size_t n_flows, n_groups; /* Wanted. */
+    size_t n_dirty;           /* Keys where want and have differ and that may
+                               * be sent now. */
+    size_t n_in_flight;
+    size_t n_set_aside; /* Owners. */
+    size_t n_unwanted;  /* Keys of ours that nobody wants but the switch
+                               * has. */
+    /* Since creation. */
+    uint64_t n_flow_puts, n_flow_deletes, n_group_puts, n_group_deletes;
+    uint64_t n_refused;
+};
+void flowtab_get_stats(const struct flowtab *, struct flowtab_stats *ret);
+
+/* True if a dump has ended since the connection came up and nothing is dirty,
+ * in flight or set aside. */
+bool flowtab_in_sync(const struct flowtab *);
+
+struct flowtab_set_aside {
+    uint64_t owner;
+    const char *reason; /* Of the last refusal. */
+    long long int since_ms;
+    long long int retry_ms;
+    unsigned int n_tries;
+};
+/* Returns the set-aside record of 'owner', or NULL. */
+const struct flowtab_set_aside *flowtab_find_set_aside(const struct flowtab *,
+                                                       uint64_t owner);
+
+/* Calls 'cb' for every set-aside owner. */
+void flowtab_for_each_set_aside(const struct flowtab *,
+                                void (*cb)(const struct flowtab_set_aside *,
+                                           void *aux),
+                                void *aux);
+
+/* Calls 'cb' for every item that 'owner' wants and has the key of (all owners
+ * if 'owner' is UINT64_MAX), flows and groups, in no particular order. */
+void flowtab_for_each(const struct flowtab *, uint64_t owner,
+                      void (*cb)(const struct fitem *want,
+                                 const struct fitem *have, void *aux),
+                      void *aux);
+
+/* Calls 'cb' for every item of ours that the switch is known to have: how a
+ * restarted daemon finds the object ids that it used before. */
+void flowtab_for_each_have(const struct flowtab *,
+                           void (*cb)(const struct fitem *have, void *aux),
+                           void *aux);
+
+#endif /* ofproxyd/flow/flowtab.h */

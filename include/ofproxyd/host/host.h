@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_HOST_HOST_H
+#define OFPROXYD_HOST_HOST_H 1
+
+/* The node's own network stack, as far as it is ours: the gateway link's
+ * state and addresses, the routes that lead Service addresses into the
+ * bridge, and the neighbour that they go through.
+ *
+ * Each is a desired set that is compared with what the kernel has (read over
+ * rtnetlink, followed by its notifications and by a slow full check), so that
+ * what a foreign hand takes away comes back within a second.  Routes carry the
+ * protocol number HOST_RTPROT; only those are ever changed or removed.  A
+ * route to the same destination that is not ours is left alone and named.
+ *
+ * Never blocks: rtnetlink answers at once. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <openvswitch/dynamic-string.h>
+#include <openvswitch/types.h>
+
+#include "ofproxyd/base/ip.h"
+
+/* Of our routes, in rtm_protocol; unassigned in the kernel's rtnetlink.h and
+ * iproute2's rt_protos. */
+#define HOST_RTPROT 201
+
+struct host;
+
+struct host_route {
+    struct cidr dst; /* Host bits zero. */
+    struct ip via;   /* Next hop on the gateway link ("onlink"). */
+    struct ip src;   /* Preferred source, or "::" for none. */
+};
+
+struct host_neigh {
+    struct ip ip;
+    struct eth_addr mac;
+};
+
+/* The desired state.  The arrays are copied. */
+struct host_want {
+    const char *gateway; /* Link name. */
+    bool gateway_ready;  /* False: the switch has not made it; do nothing. */
+    const struct cidr *addresses; /* Of the gateway link, with prefix. */
+    size_t n_addresses;
+    const struct host_route *routes; /* All on the gateway link. */
+    size_t n_routes;
+    const struct host_neigh *neighs; /* Permanent, on the gateway link. */
+    size_t n_neighs;
+    bool complete; /* False: add what is missing, remove nothing. */
+};
+
+struct host *host_create(void);
+void host_destroy(struct host *); /* NULL is allowed; leaves all in place. */
+
+/* Sets what is wanted from now on. */
+void host_set(struct host *, const struct host_want *);
+
+void host_run(struct host *);
+void host_wait(struct host *);
+
+/* Appends the present state, what is missing and why. */
+void host_format_state(const struct host *, struct ds *);
+
+/* True if all that is wanted is there. */
+bool host_in_sync(const struct host *);
+
+#endif /* ofproxyd/host/host.h */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_KUBE_DECODE_H
+#define OFPROXYD_KUBE_DECODE_H 1
+
+/* JSON of one API object into a packed model object.
+ *
+ * Everything is untrusted: a wrong type in a field that is read, a number out
+ * of range, an address that is none make the object bad, with a message that
+ * names the object and the field by its JSON path; a null is an absent field.
+ * Fields that are not read are skipped, whatever they hold. */
+
+#include <stddef.h>
+
+#include "ofproxyd/base/err.h"
+#include "ofproxyd/model/model.h"
+
+/* Result of decoding: one of the three, as 'kind' says. */
+struct kube_object {
+    enum model_kind kind;
+    struct svc *svc;
+    struct slice *slice; /* NULL if of a kind that is ignored (address type
+                          * FQDN, no service name): then only 'ns' and 'name'
+                          * below are set. */
+    struct node *node;
+    char ns[64], name[254]; /* Of the object, also when it is bad and they
+                             * could be read; else "". */
+};
+
+/* Decodes 'len' bytes of JSON at 'text', which is one object.  Returns 0, or
+ * EINVAL with 'err' and, where they could be read, ret->ns and ret->name
+ * set.  On success the object belongs to the caller. */
+int kube_decode(enum model_kind kind, const char *text, size_t len,
+                struct intern_pool *pool, struct kube_object *ret,
+                struct err *err) OVS_WARN_UNUSED_RESULT;
+
+#endif /* ofproxyd/kube/decode.h */

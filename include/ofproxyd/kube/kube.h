@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_KUBE_KUBE_H
+#define OFPROXYD_KUBE_KUBE_H 1
+
+/* The API client: keeps a model equal to the API server's Services,
+ * EndpointSlices and Nodes.
+ *
+ * One list-then-watch machine for each kind, on libcurl's multi interface
+ * driven from the poll loop.  Failures of any kind are waited out, each kind
+ * on its own, for ever; the model meanwhile stays as it was.  Logs what an
+ * operator can act on (which resource, what the server said, when it will be
+ * tried again), each once and then at most once a minute.  Never logs a
+ * credential. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <openvswitch/dynamic-string.h>
+
+#include "ofproxyd/base/err.h"
+#include "ofproxyd/model/model.h"
+
+/* How to reach and convince the API server.  All strings are copied; NULL or
+ * "" means absent.  Files are read again whenever they may have changed. */
+struct kube_cfg {
+    const char *server; /* "https://host:port[/path]" */
+    const char *ca_file;
+    const char *ca_data; /* PEM text; wins over the file. */
+    const char *client_cert_file, *client_key_file;
+    const char *client_cert_data, *client_key_data; /* PEM text. */
+    const char *token;
+    const char *token_file; /* Wins over 'token'; read per request. */
+    const char *tls_server_name;
+    bool insecure_skip_tls_verify;
+    const char *service_proxy_name; /* Label to select Services by. */
+    uint32_t seed;                  /* Of the jitter. */
+    /* For tests; 0 means the default. */
+    int page_limit;      /* Objects a page; default 500. */
+    int watch_timeout_s; /* Lower bound of the random timeoutSeconds;
+                                  * default 300. */
+    int backoff_min_ms, backoff_max_ms; /* Default 800 and 30000. */
+};
+
+struct kube;
+
+/* Checks 'cfg'.  Returns 0 and sets '*ret', or EINVAL with 'err'.  'model'
+ * must live longer. */
+int kube_create(const struct kube_cfg *cfg, struct model *model,
+                struct kube **ret, struct err *err) OVS_WARN_UNUSED_RESULT;
+void kube_destroy(struct kube *); /* NULL is allowed. */
+
+void kube_run(struct kube *);
+void kube_wait(struct kube *);
+
+struct kube_kind_stats {
+    const char *state; /* "LIST", "WATCH", "BACKOFF", ... */
+    long long int state_since_ms;
+    uint64_t n_lists, n_watches, n_events, n_failures;
+    uint64_t n_bad_objects;
+    uint64_t list_bytes;     /* Of the last complete list... */
+    uint64_t list_decode_us; /* ...and the time spent decoding it. */
+    uint64_t list_objects;
+    char last_error[256]; /* "" if the last request went well. */
+};
+void kube_get_stats(const struct kube *, enum model_kind,
+                    struct kube_kind_stats *ret);
+
+#endif /* ofproxyd/kube/kube.h */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_MODEL_ENDPOINTS_H
+#define OFPROXYD_MODEL_ENDPOINTS_H 1
+
+/* Which endpoints may serve a Service port on this node.
+ *
+ * kube-proxy's algorithm (pkg/proxy/topology.go of 1.36, KEP-1669
+ * terminating endpoints, KEP-2433 and KEP-3015 hints, KEP-2086 internal
+ * traffic policy): matching by port name, readiness, the fallback to serving
+ * and terminating endpoints, zone and node hints, traffic policies, and one
+ * entry per address and port over all slices.  Pure. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ofproxyd/model/model.h"
+
+struct eps {
+    struct ip ip;
+    uint16_t port;
+    bool local; /* On this node. */
+};
+
+/* Sorted by address, then port; no duplicates. */
+struct eps_list {
+    struct eps *eps;
+    size_t n;
+};
+
+struct eps_choice {
+    /* Which lists the Service port needs.  A list that is not needed is
+     * empty. */
+    bool uses_cluster, uses_local;
+    struct eps_list cluster; /* Policy Cluster, topology applied. */
+    struct eps_list local;   /* Policy Local. */
+    /* Some node has an endpoint that would do: with an empty list for the
+     * policy it decides between a reject (false) and a drop (true). */
+    bool has_any;
+};
+
+/* Chooses for port 'port' of 'ms->svc', which must not be NULL, in 'family'.
+ * 'node_name' is this node, 'zone' its zone or "" if unknown; neither is
+ * NULL.  '*ret' is the caller's to eps_choice_uninit(). */
+void eps_choose(const struct model_service *ms, const struct svc_port *port,
+                enum ip_family family, const char *node_name, const char *zone,
+                struct eps_choice *ret);
+void eps_choice_uninit(struct eps_choice *);
+
+/* Order of struct eps_list. */
+int eps_compare(const struct eps *, const struct eps *);
+
+/* Does 'svc' have any node port, external IP or (served) load-balancer
+ * address of 'family' on 'port'?  (services.md 2.2 "ext") */
+bool svc_port_is_external(const struct svc *svc, const struct svc_port *port,
+                          enum ip_family family);
+
+#endif /* ofproxyd/model/endpoints.h */

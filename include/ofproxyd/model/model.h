@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_MODEL_MODEL_H
+#define OFPROXYD_MODEL_MODEL_H 1
+
+/* The store of what the API server has told, and what changed in it.
+ *
+ * Pure: no socket, no clock.  The API client puts and deletes objects; the
+ * agent takes the names of Services that changed, one at a time, and reads
+ * the present state of each.  How many events led there doesn't matter: a
+ * Service stands in the queue once, and an object put that equals the stored
+ * one changes nothing.
+ *
+ * A list (at start, and after the resume version expired) is bracketed by
+ * model_relist_begin() and model_relist_end(); only a list that was read to
+ * its end removes the objects that were not in it.  Until each kind has been
+ * listed once, model_synced() is false and nobody may shrink anything. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvswitch/hmap.h>
+#include <openvswitch/list.h>
+
+#include "ofproxyd/model/objects.h"
+
+/*      symbol      name in messages */
+#define MODEL_KINDS                     \
+    MODEL_KIND(SERVICES, "Service")     \
+    MODEL_KIND(SLICES, "EndpointSlice") \
+    MODEL_KIND(NODES, "Node")
+
+enum model_kind {
+#define MODEL_KIND(SYM, NAME) MODEL_##SYM,
+    MODEL_KINDS
+#undef MODEL_KIND
+};
+#define N_MODEL_KINDS 3
+
+const char *model_kind_name(enum model_kind);
+
+/* All that is known under one Service name.  Either half may be missing:
+ * slices come before their Service, after it, and without one. */
+struct model_service {
+    const char *ns, *name;
+    const struct svc *svc;  /* NULL if there is none. */
+    struct ovs_list slices; /* Of struct model_slice. */
+    size_t n_slices;
+
+    /* The store's own. */
+    struct hmap_node hmap_node;
+    struct ovs_list dirty_node;
+    uint64_t generation;
+};
+
+struct model_slice {
+    struct ovs_list list_node; /* In its struct model_service's 'slices',
+                                * ordered by slice name. */
+    const struct slice *slice;
+
+    /* The store's own. */
+    struct hmap_node hmap_node;
+    struct model_service *service;
+    uint64_t generation;
+};
+
+struct model_node {
+    const struct node *node;
+
+    /* The store's own. */
+    struct hmap_node hmap_node;
+    uint64_t generation;
+};
+
+struct model;
+
+/* 'node_name' is the node that the daemon runs on. */
+struct model *model_create(const char *node_name);
+void model_destroy(struct model *); /* NULL is allowed. */
+
+/* The pool to pack objects of this model with. */
+struct intern_pool *model_pool(struct model *);
+const char *model_node_name(const struct model *);
+
+/* Each takes ownership of its object and returns true if the model
+ * changed. */
+bool model_put_svc(struct model *, struct svc *);
+bool model_put_slice(struct model *, struct slice *);
+bool model_put_node(struct model *, struct node *);
+
+/* Removes an object; returns false if there was none.  'ns' is "" for
+ * nodes. */
+bool model_delete(struct model *, enum model_kind, const char *ns,
+                  const char *name);
+
+/* A malformed object: keeps the stored one of that name, if any, alive over
+ * the relist that is going on, so that an object that is out of order is left
+ * as it was instead of being removed. */
+void model_keep(struct model *, enum model_kind, const char *ns,
+                const char *name);
+
+/* Brackets a complete list.  A second begin before the end starts over.  The
+ * end removes what was not put since the begin, and returns how many. */
+void model_relist_begin(struct model *, enum model_kind);
+size_t model_relist_end(struct model *, enum model_kind);
+
+/* True once every kind has been listed to its end. */
+bool model_synced(const struct model *);
+bool model_kind_synced(const struct model *, enum model_kind);
+
+/* Takes the next Service whose objects changed since it was taken last, in
+ * the order in which they changed, or returns NULL.  The pointer is valid
+ * until the next call of any function that changes the model.  The object may
+ * have gone altogether: then 'svc' is NULL and 'slices' is empty. */
+const struct model_service *model_pop_dirty(struct model *);
+bool model_has_dirty(const struct model *);
+
+/* Puts a Service back into the queue, or all of them (after a change that
+ * bears on every one, such as the own node's zone). */
+void model_mark_dirty(struct model *, const char *ns, const char *name);
+void model_mark_all_dirty(struct model *);
+
+/* Increases with every change of any Node object.  A change of the own
+ * node's zone marks all Services dirty by itself. */
+uint64_t model_nodes_seqno(const struct model *);
+
+/* Look-ups; NULL if there is none. */
+const struct model_service *model_find_service(const struct model *,
+                                               const char *ns,
+                                               const char *name);
+const struct node *model_find_node(const struct model *, const char *name);
+const struct node *model_own_node(const struct model *);
+
+/* Iteration in no particular order, as HMAP_FOR_EACH over
+ * struct model_service 'hmap_node' and struct model_node 'hmap_node'. */
+const struct hmap *model_services(const struct model *);
+const struct hmap *model_nodes(const struct model *);
+
+struct model_counts {
+    size_t n_services; /* Service objects. */
+    size_t n_slices;
+    size_t n_endpoints; /* Sum over the slices. */
+    size_t n_nodes;
+};
+void model_count(const struct model *, struct model_counts *ret);
+
+#endif /* ofproxyd/model/model.h */

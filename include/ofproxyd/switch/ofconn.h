@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_SWITCH_OFCONN_H
+#define OFPROXYD_SWITCH_OFCONN_H 1
+
+/* The OpenFlow 1.5 connection to the bridge, and the transfer of a flow
+ * table's differences over it.
+ *
+ * A state machine on the poll loop: connects without end, negotiates, asks
+ * for the messages it needs (flow monitor, REQUESTFORWARD, packet-ins), sets
+ * the reject meter, dumps flows and groups into the flow table, and then
+ * follows what others change.  When told to, sends what is dirty in bundles
+ * (ATOMIC|ORDERED, barrier before the commit) until nothing is.  A connection
+ * that breaks, a reply that does not come within its deadline, a second break
+ * during a dump: all start again from the dump.
+ *
+ * Logs what an operator can act on; never blocks. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <openvswitch/dynamic-string.h>
+#include <openvswitch/ofp-packet.h>
+
+#include "ofproxyd/flow/flowtab.h"
+
+struct ofconn;
+
+struct ofconn_cfg {
+    const char *target;      /* "unix:/var/run/openvswitch/br-int.mgmt" */
+    struct flowtab *flowtab; /* Must live longer than the connection. */
+    uint32_t meter_id;       /* Of packets to the daemon. */
+    uint32_t meter_rate_pps; /* And its limit; burst is twice that. */
+    long long int reply_deadline_ms; /* For any reply, e.g. 10000. */
+};
+
+struct ofconn *ofconn_create(const struct ofconn_cfg *);
+void ofconn_destroy(struct ofconn *); /* NULL is allowed. */
+
+/* Does what can be done without blocking, a bounded amount of it. */
+void ofconn_run(struct ofconn *);
+/* Arranges for poll_block() to wake up when ofconn_run() has work. */
+void ofconn_wait(struct ofconn *);
+
+/* Sends what is dirty in the flow table, in as many bundles as it takes, over
+ * the next calls of ofconn_run(); what becomes dirty meanwhile goes along.
+ * Remembered while the connection is down. */
+void ofconn_flush(struct ofconn *);
+
+/* The bridge behind the target may have been made anew: connect at once
+ * instead of after the backoff. */
+void ofconn_kick(struct ofconn *);
+
+/* True if connected, dumped, and following. */
+bool ofconn_is_up(const struct ofconn *);
+
+/* Takes the next packet-in, or returns false.  '*ret_packet' is the caller's
+ * to free(); 'pin->packet' points into it. At most a bounded number are kept;
+ * more are dropped and counted. */
+bool ofconn_pop_packet_in(struct ofconn *, struct ofputil_packet_in *pin,
+                          void **ret_packet);
+
+/* Sends 'packet' ('len' bytes of Ethernet) out of 'port'; dropped when the
+ * connection is down or its queue is full. */
+void ofconn_packet_out(struct ofconn *, ofp_port_t port, const void *packet,
+                       size_t len);
+
+struct ofconn_stats {
+    const char *state; /* Name of the state, e.g. "FOLLOW". */
+    long long int state_since_ms;
+    uint64_t n_connects; /* Times that the switch answered. */
+    uint64_t n_dumps;    /* Completed. */
+    uint64_t n_bundles, n_bundles_refused;
+    uint64_t n_foreign; /* Changes by others to what is ours. */
+    uint64_t n_packet_ins, n_packet_ins_dropped;
+    char last_error[256]; /* "" if none. */
+    long long int last_error_ms;
+};
+void ofconn_get_stats(const struct ofconn *, struct ofconn_stats *ret);
+
+#endif /* ofproxyd/switch/ofconn.h */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_SWITCH_OVSDB_H
+#define OFPROXYD_SWITCH_OVSDB_H 1
+
+/* The switch's configuration database: makes and repairs the bridge and the
+ * gateway port, names the tables, and finds the pods.
+ *
+ * Level-triggered: each run compares what the database says with what the
+ * configuration wants and writes the difference in one transaction, with a
+ * backoff when the database refuses.  Never blocks. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvswitch/types.h>
+
+#include "ofproxyd/base/ip.h"
+
+struct ovsdb;
+
+struct ovsdb_table_name {
+    uint8_t id;
+    const char *name;
+};
+
+/* Everything is copied. */
+struct ovsdb_cfg {
+    const char *remote;        /* "unix:/var/run/openvswitch/db.sock" */
+    const char *bridge;        /* E.g. "br-int". */
+    const char *datapath_type; /* "system" or "netdev"; applied when the
+                                * bridge is made, and reported if an existing
+                                * bridge has another. */
+    const char *gateway;       /* Internal port, e.g. "antrea-gw0". */
+    uint16_t gateway_ofport;   /* Wanted for a port that we make. */
+    const struct ovsdb_table_name *tables; /* Flow_Table names to keep. */
+    size_t n_tables;
+    int layout; /* Kept in the bridge's external_ids. */
+};
+
+/* A local pod's interface: an Interface of our bridge whose external_ids
+ * carry attached-mac and ip-address (what Antrea's CNI writes). */
+struct ovsdb_pod {
+    const char *iface;     /* Interface name. */
+    const char *ns, *name; /* pod-namespace, pod-name; "" if absent. */
+    uint16_t ofport;
+    struct eth_addr mac;
+    struct ip ips[4]; /* The first 'n_ips'. */
+    size_t n_ips;
+};
+
+/* A snapshot.  Valid until the next call of ovsdb_run(). */
+struct ovsdb_state {
+    bool connected;          /* The database's contents have been read once and
+                           * the connection lives. */
+    bool bridge_ok;          /* The bridge exists with its datapath. */
+    uint16_t gateway_ofport; /* 0 while the switch has not given one. */
+    struct eth_addr gateway_mac;
+    char ovs_version[32];
+    const struct ovsdb_pod *pods; /* Sorted by 'iface'. */
+    size_t n_pods;
+    uint64_t seqno; /* Increases with each change of the above. */
+};
+
+struct ovsdb *ovsdb_create(const struct ovsdb_cfg *);
+void ovsdb_destroy(struct ovsdb *); /* NULL is allowed. */
+void ovsdb_run(struct ovsdb *);
+void ovsdb_wait(struct ovsdb *);
+
+const struct ovsdb_state *ovsdb_state(const struct ovsdb *);
+
+#endif /* ofproxyd/switch/ovsdb.h */
