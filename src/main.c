@@ -1,6 +1,391 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-int
-main(void)
+
+/* ofproxyd: arguments, the start in order, the loop, the stop in reverse. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <openvswitch/poll-loop.h>
+#include <openvswitch/vlog.h>
+
+#include <command-line.h>
+#include <daemon.h>
+#include <fatal-signal.h>
+#include <random.h>
+#include <timeval.h>
+#include <unixctl.h>
+#include <util.h>
+
+#include "ofproxyd/agent/agent.h"
+#include "ofproxyd/base/sigwatch.h"
+#include "ofproxyd/config/config.h"
+#include "ofproxyd/config/kubeconfig.h"
+#include "ofproxyd/serve/control.h"
+
+VLOG_DEFINE_THIS_MODULE(main);
+
+#define DEFAULT_CONFIG "/etc/ofproxyd/antrea-agent.conf"
+
+struct args {
+    const char *config;
+    const char *node_name;
+    const char *unixctl;
+};
+
+static void
+usage(FILE *stream)
 {
+    fprintf(stream,
+            "ofproxyd: serves Kubernetes Services on an Open vSwitch bridge\n"
+            "usage: ofproxyd [OPTIONS]\n"
+            "       ofproxyd --check-config FILE\n"
+            "\n"
+            "  --config FILE        antrea-agent.conf [" DEFAULT_CONFIG "]\n"
+            "  --node NAME          this node's name [$NODE_NAME, or the host"
+            " name]\n"
+            "  --unixctl PATH       control socket\n"
+            "  --check-config FILE  read FILE, say what is wrong with it, and"
+            " exit\n"
+            "  --print-config       print the configuration file with all"
+            " defaults\n"
+            "  --print-reference    print docs/configuration.md\n"
+            "  -V, --version        print the version\n"
+            "  -h, --help           print this\n");
+    if (stream == stdout) {
+        fflush(stdout);
+        daemon_usage();
+        vlog_usage();
+    }
+}
+
+static int
+check_config(const char *path)
+{
+    struct cfg_report report;
+    struct cfg cfg;
+    int error;
+
+    cfg_report_init(&report);
+    error = cfg_load(path, &cfg, &report);
+    for (size_t i = 0; i < report.n; i++) {
+        fprintf(stderr, "%s\n", report.messages[i].text);
+    }
+    if (!error) {
+        cfg_uninit(&cfg);
+        printf("%s: ok\n", path);
+    }
+    cfg_report_uninit(&report);
+    return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int
+print(void (*format)(struct ds *))
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    format(&ds);
+    fputs(ds_cstr(&ds), stdout);
+    ds_destroy(&ds);
+    return EXIT_SUCCESS;
+}
+
+/* Fills '*args', or does what was asked and exits. */
+static void
+parse_args(int argc, char *argv[], struct args *args)
+{
+    enum {
+        OPT_CONFIG = UCHAR_MAX + 1,
+        OPT_NODE,
+        OPT_UNIXCTL,
+        OPT_CHECK_CONFIG,
+        OPT_PRINT_CONFIG,
+        OPT_PRINT_REFERENCE,
+        VLOG_OPTION_ENUMS,
+        DAEMON_OPTION_ENUMS
+    };
+    static const struct option options[] = {
+        { "config", required_argument, NULL, OPT_CONFIG },
+        { "node", required_argument, NULL, OPT_NODE },
+        { "unixctl", required_argument, NULL, OPT_UNIXCTL },
+        { "check-config", required_argument, NULL, OPT_CHECK_CONFIG },
+        { "print-config", no_argument, NULL, OPT_PRINT_CONFIG },
+        { "print-reference", no_argument, NULL, OPT_PRINT_REFERENCE },
+        { "version", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },
+        VLOG_LONG_OPTIONS,
+        DAEMON_LONG_OPTIONS,
+        { NULL, 0, NULL, 0 },
+    };
+
+    for (;;) {
+        int c = getopt_long(argc, argv, "hVv::", options, NULL);
+
+        switch (c) {
+        case -1:
+            if (optind < argc) {
+                fprintf(stderr, "ofproxyd: unexpected argument \"%s\"\n",
+                        argv[optind]);
+                exit(EXIT_FAILURE);
+            }
+            return;
+        case OPT_CONFIG: args->config = optarg; break;
+        case OPT_NODE: args->node_name = optarg; break;
+        case OPT_UNIXCTL: args->unixctl = optarg; break;
+        case OPT_CHECK_CONFIG: exit(check_config(optarg));
+        case OPT_PRINT_CONFIG: exit(print(cfg_print_example));
+        case OPT_PRINT_REFERENCE: exit(print(cfg_print_reference_md));
+        case 'V': puts("ofproxyd " OFPROXYD_VERSION); exit(EXIT_SUCCESS);
+        case 'h':
+            usage(stdout);
+            exit(EXIT_SUCCESS);
+            VLOG_OPTION_HANDLERS
+            DAEMON_OPTION_HANDLERS
+        default: usage(stderr); exit(EXIT_FAILURE);
+        }
+    }
+}
+
+/* What the command line, the environment and the files say. */
+struct setup {
+    struct cfg cfg;
+    struct kubeconfig kubeconfig;
+    char *node_name;
+};
+
+static int
+load_config(const struct args *args, struct cfg *cfg)
+{
+    struct cfg_report report;
+    int error;
+
+    cfg_report_init(&report);
+    error = cfg_load(args->config, cfg, &report);
+    for (size_t i = 0; i < report.n; i++) {
+        const struct cfg_message *m = &report.messages[i];
+
+        switch (m->severity) {
+        case CFG_NOTE: VLOG_INFO("%s", m->text); break;
+        case CFG_WARNING: VLOG_WARN("%s", m->text); break;
+        case CFG_ERROR: VLOG_ERR("%s", m->text); break;
+        }
+    }
+    cfg_report_uninit(&report);
+    return error;
+}
+
+static int
+load_kubeconfig(const struct cfg *cfg, struct kubeconfig *k, struct err *err)
+{
+    const char *path = cfg->client_connection_kubeconfig;
+    const char *override = cfg->kube_api_server_override;
+    int error = path[0] ? kubeconfig_load(path, k, err)
+                        : kubeconfig_in_cluster(NULL, k, err);
+
+    if (!error && override[0]) {
+        error = kubeconfig_override_server(k, override, err);
+        if (error) {
+            kubeconfig_uninit(k);
+        }
+    }
+    return error;
+}
+
+static char *
+find_node_name(const struct args *args)
+{
+    const char *env = getenv("NODE_NAME");
+    char host[256];
+
+    if (args->node_name) {
+        return xstrdup(args->node_name);
+    } else if (env && env[0]) {
+        return xstrdup(env);
+    } else if (gethostname(host, sizeof host)) {
+        return xstrdup("localhost");
+    }
+    host[sizeof host - 1] = '\0';
+    return xstrdup(host);
+}
+
+/* Control commands. */
+
+struct stop {
+    bool asked;
+};
+
+static int
+cmd_services(int argc, const char *argv[], void *agent, struct ds *ds,
+             struct err *err)
+{
+    (void) argc;
+    (void) argv;
+    (void) err;
+    agent_format_services(agent, ds);
     return 0;
+}
+
+static int
+cmd_sync(int argc, const char *argv[], void *agent, struct ds *ds,
+         struct err *err)
+{
+    (void) argc;
+    (void) argv;
+    (void) err;
+    agent_format_sync(agent, ds);
+    return 0;
+}
+
+/* Runs 'format' on the Service that 'arg' names. */
+static int
+with_service(const char *arg, void *agent, struct ds *ds, struct err *err,
+             int (*format)(const struct agent *, const char *, const char *,
+                           struct ds *))
+{
+    const char *slash = strchr(arg, '/');
+    char *ns;
+    int error;
+
+    if (!slash) {
+        err_set(err, "\"%s\" is no NAMESPACE/NAME", arg);
+        return EINVAL;
+    }
+    ns = xmemdup0(arg, slash - arg);
+    error = format(agent, ns, slash + 1, ds);
+    if (error) {
+        err_set(err, "there is no Service %s", arg);
+    }
+    free(ns);
+    return error;
+}
+
+static int
+cmd_endpoints(int argc, const char *argv[], void *agent, struct ds *ds,
+              struct err *err)
+{
+    (void) argc;
+    return with_service(argv[1], agent, ds, err, agent_format_endpoints);
+}
+
+static int
+cmd_flows(int argc, const char *argv[], void *agent, struct ds *ds,
+          struct err *err)
+{
+    (void) argc;
+    return with_service(argv[1], agent, ds, err, agent_format_flows);
+}
+
+static int
+cmd_exit(int argc, const char *argv[], void *stop_, struct ds *ds,
+         struct err *err)
+{
+    struct stop *stop = stop_;
+
+    (void) argc;
+    (void) argv;
+    (void) ds;
+    (void) err;
+    stop->asked = true;
+    return 0;
+}
+
+static void
+loop(struct agent *agent, struct unixctl_server *unixctl,
+     struct sigwatch *signals, const struct stop *stop)
+{
+    while (!stop->asked && !sigwatch_poll(signals)) {
+        agent_run(agent);
+        unixctl_server_run(unixctl);
+        if (stop->asked) {
+            break;
+        }
+        agent_wait(agent);
+        unixctl_server_wait(unixctl);
+        sigwatch_wait(signals);
+        poll_block();
+    }
+    /* The last answer has to leave before the socket closes. */
+    unixctl_server_run(unixctl);
+}
+
+static int
+run(const struct setup *setup, const struct args *args)
+{
+    struct agent_cfg agent_cfg = {
+        .cfg = &setup->cfg,
+        .kubeconfig = &setup->kubeconfig,
+        .node_name = setup->node_name,
+        .seed = random_uint32(),
+    };
+    struct stop stop = { false };
+    struct sigwatch *signals = sigwatch_create();
+    struct unixctl_server *unixctl;
+    struct agent *agent;
+    struct err err;
+    int error;
+
+    if (!signals) {
+        VLOG_ERR("signalfd: %s", ovs_strerror(errno));
+        return errno;
+    }
+    error = agent_create(&agent_cfg, &agent, &err);
+    if (error) {
+        VLOG_ERR("%s", err.msg);
+        sigwatch_destroy(signals);
+        return error;
+    }
+    const struct control_command commands[] = {
+        { "services", "", 0, 0, cmd_services, agent },
+        { "endpoints", "NAMESPACE/NAME", 1, 1, cmd_endpoints, agent },
+        { "flows", "NAMESPACE/NAME", 1, 1, cmd_flows, agent },
+        { "sync", "", 0, 0, cmd_sync, agent },
+        { "exit", "", 0, 0, cmd_exit, &stop },
+    };
+
+    error = unixctl_server_create(args->unixctl, &unixctl);
+    if (!error) {
+        control_register(commands, ARRAY_SIZE(commands));
+        VLOG_INFO("ofproxyd " OFPROXYD_VERSION " on node %s, bridge %s",
+                  setup->node_name, setup->cfg.ovs_bridge);
+        loop(agent, unixctl, signals, &stop);
+        VLOG_INFO("stopping; bridge and host stay as they are");
+        unixctl_server_destroy(unixctl);
+    }
+    agent_destroy(agent);
+    sigwatch_destroy(signals);
+    return error;
+}
+
+int
+main(int argc, char *argv[])
+{
+    struct args args = { .config = DEFAULT_CONFIG };
+    struct setup setup;
+    struct err err;
+    int error;
+
+    ovs_cmdl_proctitle_init(argc, argv);
+    set_program_name("ofproxyd");
+    ovs_set_program_name("ofproxyd", OFPROXYD_VERSION);
+    fatal_ignore_sigpipe();
+    parse_args(argc, argv, &args);
+
+    if (load_config(&args, &setup.cfg)) {
+        return EXIT_FAILURE;
+    }
+    error = load_kubeconfig(&setup.cfg, &setup.kubeconfig, &err);
+    if (error) {
+        VLOG_ERR("%s", err.msg);
+        cfg_uninit(&setup.cfg);
+        return EXIT_FAILURE;
+    }
+    setup.node_name = find_node_name(&args);
+    daemonize();
+    error = run(&setup, &args);
+    free(setup.node_name);
+    kubeconfig_uninit(&setup.kubeconfig);
+    cfg_uninit(&setup.cfg);
+    return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -66,8 +66,9 @@ ovs_be32 ip_v4(const struct ip *ip);
 
 /* Parses 's' as kube-proxy does: leading zeros in IPv4 octets are decimal,
  * an IPv4-mapped IPv6 address is the IPv4 address; no zone, no blanks.
- * Returns 0 or EINVAL; '*ret' is only set on success. */
-int ip_parse(const char *s, struct ip *ret) OVS_WARN_UNUSED_RESULT;
+ * Returns 0 or EINVAL; '*ret' is only set on success.  (The name ip_parse() is
+ * taken by libopenvswitch.) */
+int ip_from_string(const char *s, struct ip *ret) OVS_WARN_UNUSED_RESULT;
 
 /* Formats 'ip' (RFC 5952 for IPv6) into 'buf', which is returned. */
 const char *ip_to_string(const struct ip *ip, char buf[IP_STRLEN]);

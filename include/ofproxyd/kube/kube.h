@@ -32,12 +32,15 @@ struct kube_cfg {
     const char *token_file; /* Wins over 'token'; read per request. */
     const char *tls_server_name;
     bool insecure_skip_tls_verify;
-    const char *service_proxy_name; /* Label to select Services by. */
+    const char *service_proxy_name; /* Label value to select Services by;
+                                     * absent: those without the label. */
     uint32_t seed;                  /* Of the jitter. */
     /* For tests; 0 means the default. */
     int page_limit;      /* Objects a page; default 500. */
-    int watch_timeout_s; /* Lower bound of the random timeoutSeconds;
-                                  * default 300. */
+    int watch_timeout_s; /* Lower bound of the random timeoutSeconds, which is
+                          * less than twice as much; default 300. */
+    int silence_ms; /* A watch without a byte for so long is asked for again;
+                     * default 150000, as bookmarks come once a minute. */
     int backoff_min_ms, backoff_max_ms; /* Default 800 and 30000. */
 };
 
@@ -53,12 +56,16 @@ void kube_run(struct kube *);
 void kube_wait(struct kube *);
 
 struct kube_kind_stats {
-    const char *state; /* "LIST", "WATCH", "BACKOFF", ... */
-    long long int state_since_ms;
-    uint64_t n_lists, n_watches, n_events, n_failures;
-    uint64_t n_bad_objects;
-    uint64_t list_bytes;     /* Of the last complete list... */
-    uint64_t list_decode_us; /* ...and the time spent decoding it. */
+    const char *state;            /* "LIST", "WATCH" or "BACKOFF". */
+    long long int state_since_ms; /* On time_msec()'s clock. */
+    uint64_t n_lists;             /* Lists read to their end. */
+    uint64_t n_watches;           /* Watches asked for. */
+    uint64_t n_events;            /* Events processed, without bookmarks. */
+    uint64_t n_failures;          /* Requests that went wrong. */
+    uint64_t n_bad_objects;       /* Objects that were left out. */
+    uint64_t list_bytes;          /* Of the last complete list... */
+    uint64_t list_decode_us;      /* ...and the time spent decoding and storing
+                              * it. */
     uint64_t list_objects;
     char last_error[256]; /* "" if the last request went well. */
 };

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_AGENT_AGENT_H
+#define OFPROXYD_AGENT_AGENT_H 1
+
+/* The daemon without its process: what the API server and the switch's
+ * database say, in; the bridge and the host's routes, out.
+ *
+ * Owns one of each layer's machines and decides when work flows from one to
+ * the next: nothing before the lists and the first dump are complete, the
+ * first change after a quiet spell at once, a storm in rounds. */
+
+#include <stdbool.h>
+
+#include <openvswitch/dynamic-string.h>
+
+#include "ofproxyd/base/err.h"
+#include "ofproxyd/config/config.h"
+#include "ofproxyd/config/kubeconfig.h"
+
+struct agent;
+
+struct agent_cfg {
+    const struct cfg *cfg;               /* Must outlive the agent. */
+    const struct kubeconfig *kubeconfig; /* Read by agent_create() only. */
+    const char *node_name;
+    uint32_t seed; /* Of all jitter. */
+};
+
+/* Returns 0 and sets '*ret', or a positive errno value and says why in
+ * 'err'.  Connects to nothing yet. */
+int agent_create(const struct agent_cfg *, struct agent **ret, struct err *err)
+    OVS_WARN_UNUSED_RESULT;
+
+/* NULL is allowed.  Leaves bridge and host as they are. */
+void agent_destroy(struct agent *);
+
+void agent_run(struct agent *);
+void agent_wait(struct agent *);
+
+/* What an operator asks for, as text that ends in a newline.  Those that take
+ * a Service return ENOENT if there is none of that name. */
+void agent_format_services(const struct agent *, struct ds *);
+int agent_format_endpoints(const struct agent *, const char *ns,
+                           const char *name, struct ds *)
+    OVS_WARN_UNUSED_RESULT;
+int agent_format_flows(const struct agent *, const char *ns, const char *name,
+                       struct ds *) OVS_WARN_UNUSED_RESULT;
+void agent_format_sync(const struct agent *, struct ds *);
+
+#endif /* ofproxyd/agent/agent.h */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_PIPELINE_PIPELINE_H
+#define OFPROXYD_PIPELINE_PIPELINE_H 1
+
+/* Objects into flows and groups.
+ *
+ * Each function renders one object, whole, into a list of items; rendering
+ * the same object twice gives the same bytes.  Pure: nothing is remembered
+ * between calls.  docs/pipeline.md, made from tables.def and fields.def, shows
+ * the tables; docs/architecture.md the way of a packet. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvswitch/types.h>
+
+#include "ofproxyd/base/err.h"
+#include "ofproxyd/base/ip.h"
+#include "ofproxyd/base/proto.h"
+#include "ofproxyd/flow/item.h"
+#include "ofproxyd/model/endpoints.h"
+
+/* Connection tracking zones, by family (Antrea's). */
+#define PIPE_ZONE_V4      65520
+#define PIPE_ZONE_V6      65510
+#define PIPE_SNAT_ZONE_V4 65521
+#define PIPE_SNAT_ZONE_V6 65511
+
+/* The next hop of the host's Service routes, and the source address of what
+ * the gateway port sends to itself: 169.254.0.253, fc01::aabb:ccdd:eeff. */
+struct ip pipe_virtual_ip(enum ip_family);
+
+/* aa:bb:cc:dd:ee:ff, the MAC address of the virtual addresses. */
+struct eth_addr pipe_virtual_mac(void);
+
+/* Identifies reject packet-ins: the first byte of their userdata. */
+#define PIPE_USERDATA_REJECT 4
+
+/* The node, as far as flows depend on it. */
+struct pipe_node {
+    uint16_t gateway_ofport; /* 0 while unknown: flows that name it are left
+                              * out. */
+    struct eth_addr gateway_mac;
+    struct ip gateway_ips[N_IP_FAMILIES]; /* "::" if none. */
+    const struct cidr *pod_cidrs;         /* This node's. */
+    size_t n_pod_cidrs;
+    uint32_t meter_id; /* Limits packets to the daemon. */
+};
+
+/* The flows that are there whatever the objects are. */
+void pipe_render_node(const struct pipe_node *, struct fout *);
+
+/* A pod of this node. */
+struct pipe_pod {
+    uint16_t ofport;
+    struct eth_addr mac;
+    const struct ip *ips;
+    size_t n_ips;
+};
+
+/* 'node->gateway_mac' is used; nothing is rendered while the gateway is
+ * unknown. */
+void pipe_render_pod(const struct pipe_node *node, const struct pipe_pod *,
+                     struct fout *);
+
+/* A Service port in one family. */
+
+/* What a new connection gets. */
+enum pipe_verdict {
+    PIPE_SELECT, /* One of the endpoints. */
+    PIPE_REJECT, /* TCP RST or ICMP port unreachable: there is none. */
+    PIPE_DROP    /* There is none for it here, but there are others. */
+};
+
+/* The two sets of endpoints that a Service port can have. */
+enum pipe_scope {
+    PIPE_SCOPE_CLUSTER,
+    PIPE_SCOPE_LOCAL
+};
+#define N_PIPE_SCOPES 2
+
+struct pipe_target {
+    enum pipe_verdict verdict;
+    const struct eps *eps; /* Of PIPE_SELECT, sorted, at least one. */
+    size_t n_eps;
+};
+
+struct pipe_frontend {
+    struct ip ip;
+    uint16_t port;
+    enum pipe_scope scope; /* Whose target it leads to. */
+};
+
+struct pipe_service {
+    uint32_t object_id; /* Up to OBJECT_ID_MAX. */
+    enum ip_family family;
+    enum proto proto;
+    const struct pipe_frontend *frontends;
+    size_t n_frontends;
+    struct pipe_target targets[N_PIPE_SCOPES]; /* Those that frontends use. */
+};
+
+/* Endpoints above this are left out, and pipe_render_service() says so. */
+#define PIPE_MAX_ENDPOINTS 100000
+
+/* Returns 0, or E2BIG with 'err' if endpoints were left out. */
+int pipe_render_service(const struct pipe_service *, struct fout *,
+                        struct err *err) OVS_WARN_UNUSED_RESULT;
+
+/* Rejects. */
+
+/* The largest answer. */
+#define PIPE_REJECT_MAX 1294
+
+/* Builds the answer to the Ethernet frame 'packet' that found a Service port
+ * without endpoints: a TCP RST (RFC 9293 3.10.7.1), or an ICMP port
+ * unreachable (RFC 792, RFC 4443 3.1) from the Service's address.  Returns
+ * its length in 'reply', or 0 if none may be sent (a fragment, a RST, an ICMP
+ * error, a source that is no unicast address, a frame that is cut short). */
+size_t pipe_build_reject(const void *packet, size_t len,
+                         uint8_t reply[PIPE_REJECT_MAX]);
+
+#endif /* ofproxyd/pipeline/pipeline.h */

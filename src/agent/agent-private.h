@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_AGENT_PRIVATE_H
+#define OFPROXYD_AGENT_PRIVATE_H 1
+
+/* The agent's parts, for the files that make it up. */
+
+#include "local.h"
+#include "ofproxyd/agent/agent.h"
+#include "ofproxyd/flow/flowtab.h"
+#include "ofproxyd/host/host.h"
+#include "ofproxyd/kube/kube.h"
+#include "ofproxyd/model/model.h"
+#include "ofproxyd/switch/ofconn.h"
+#include "ofproxyd/switch/ovsdb.h"
+#include "pacer.h"
+#include "services.h"
+
+struct agent {
+    const struct cfg *cfg;
+    struct model *model;
+    struct kube *kube;
+    struct ovsdb *ovsdb;
+    struct flowtab *flowtab;
+    struct ofconn *ofconn;
+    struct host *host;
+    struct services *services;
+    struct local *local;
+
+    struct pacer pacer;
+    bool bridge_ok;
+    bool local_changed;     /* The node or a pod wants something else. */
+    bool complete;          /* All was listed and rendered once. */
+    long long int retry_ms; /* Of the next set-aside object, or LLONG_MAX. */
+
+    uint64_t n_rounds, n_rendered, n_rejects;
+    uint64_t n_refused_logged;
+};
+
+/* report.c: says once of each object that the switch refused. */
+void report_set_aside(struct agent *);
+
+#endif /* src/agent/agent-private.h */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Owns the machines and runs them in the order in which data flows. */
+
+#include "ofproxyd/agent/agent.h"
+
+#include <openvswitch/poll-loop.h>
+#include <openvswitch/vlog.h>
+
+#include <random.h>
+#include <timeval.h>
+#include <util.h>
+
+#include "agent-private.h"
+#include "ofproxyd/pipeline/tables.h"
+
+VLOG_DEFINE_THIS_MODULE(agent);
+
+/* The gateway port's number for a port that we make (Antrea's). */
+#define GATEWAY_OFPORT 32769
+
+/* How long one turn may render: probes, echo requests and the control socket
+ * are to be answered within 100 ms. */
+#define RENDER_MS         20
+
+#define REPLY_DEADLINE_MS 10000
+
+/* Rejects answered in one turn. */
+#define REJECTS_PER_TURN 64
+
+static void
+create_ovsdb(struct agent *a)
+{
+    struct ovsdb_table_name *tables = xmalloc(n_pipe_tables * sizeof *tables);
+    char *remote = xasprintf("unix:%s/db.sock", a->cfg->ovs_run_dir);
+    struct ovsdb_cfg cfg = {
+        .remote = remote,
+        .bridge = a->cfg->ovs_bridge,
+        .datapath_type = a->cfg->ovs_datapath_type == CFG_DATAPATH_NETDEV
+                             ? "netdev"
+                             : "system",
+        .gateway = a->cfg->host_gateway,
+        .gateway_ofport = GATEWAY_OFPORT,
+        .tables = tables,
+        .n_tables = n_pipe_tables,
+        .layout = COOKIE_LAYOUT,
+    };
+
+    for (size_t i = 0; i < n_pipe_tables; i++) {
+        tables[i].id = pipe_tables[i].id;
+        tables[i].name = pipe_tables[i].name;
+    }
+    a->ovsdb = ovsdb_create(&cfg);
+    free(tables);
+    free(remote);
+}
+
+static void
+create_ofconn(struct agent *a)
+{
+    char *target =
+        xasprintf("unix:%s/%s.mgmt", a->cfg->ovs_run_dir, a->cfg->ovs_bridge);
+    struct ofconn_cfg cfg = {
+        .target = target,
+        .flowtab = a->flowtab,
+        .meter_id = LOCAL_METER_ID,
+        .meter_rate_pps = a->cfg->packet_in_rate,
+        .reply_deadline_ms = REPLY_DEADLINE_MS,
+    };
+
+    a->ofconn = ofconn_create(&cfg);
+    free(target);
+}
+
+static int
+create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
+{
+    const struct kubeconfig *k = cfg->kubeconfig;
+    struct kube_cfg kube = {
+        .server = k->server,
+        .ca_file = k->ca_file,
+        .ca_data = k->ca_data,
+        .client_cert_file = k->client_cert_file,
+        .client_cert_data = k->client_cert_data,
+        .client_key_file = k->client_key_file,
+        .client_key_data = k->client_key_data,
+        .token = k->token,
+        .token_file = k->token_file,
+        .tls_server_name = k->tls_server_name,
+        .insecure_skip_tls_verify = k->insecure_skip_tls_verify,
+        .service_proxy_name = a->cfg->antrea_proxy_service_proxy_name,
+        .seed = cfg->seed,
+    };
+
+    return kube_create(&kube, a->model, &a->kube, err);
+}
+
+int
+agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
+{
+    struct agent *a = xzalloc(sizeof *a);
+    int error;
+
+    a->cfg = cfg->cfg;
+    a->pacer = (struct pacer) PACER_INIT;
+    a->model = model_create(cfg->node_name);
+    error = create_kube(a, cfg, err);
+    if (error) {
+        model_destroy(a->model);
+        free(a);
+        return error;
+    }
+    a->flowtab = flowtab_create();
+    a->host = host_create();
+    a->services = services_create(a->model, a->flowtab, a->cfg);
+    a->local = local_create(&(struct local_cfg){
+        .model = a->model,
+        .flowtab = a->flowtab,
+        .host = a->host,
+        .cfg = a->cfg,
+    });
+    create_ovsdb(a);
+    create_ofconn(a);
+    *ret = a;
+    return 0;
+}
+
+void
+agent_destroy(struct agent *a)
+{
+    if (!a) {
+        return;
+    }
+    kube_destroy(a->kube);
+    ofconn_destroy(a->ofconn);
+    ovsdb_destroy(a->ovsdb);
+    local_destroy(a->local);
+    services_destroy(a->services);
+    host_destroy(a->host);
+    flowtab_destroy(a->flowtab);
+    model_destroy(a->model);
+    free(a);
+}
+
+/* Rejects: packets that found a Service without endpoints. */
+static void
+answer_rejects(struct agent *a)
+{
+    for (int i = 0; i < REJECTS_PER_TURN; i++) {
+        struct ofputil_packet_in pin;
+        uint8_t reply[PIPE_REJECT_MAX];
+        void *packet;
+        size_t len;
+
+        if (!ofconn_pop_packet_in(a->ofconn, &pin, &packet)) {
+            return;
+        }
+        len = pipe_build_reject(pin.packet, pin.packet_len, reply);
+        if (len) {
+            ofconn_packet_out(a->ofconn,
+                              pin.flow_metadata.flow.in_port.ofp_port, reply,
+                              len);
+            a->n_rejects++;
+        }
+        free(packet);
+    }
+    poll_immediate_wake();
+}
+
+/* The bridge appeared: no need to wait out the backoff of a connection that
+ * failed because it was not there. */
+static void
+watch_bridge(struct agent *a, const struct ovsdb_state *db)
+{
+    if (db->bridge_ok && !a->bridge_ok) {
+        ofconn_kick(a->ofconn);
+    }
+    a->bridge_ok = db->bridge_ok;
+}
+
+/* Services are rendered when everything has been listed and, the first time,
+ * the switch was read: it knows the object ids that were in use. */
+static bool
+may_render_services(const struct agent *a)
+{
+    return model_synced(a->model) && (a->complete || ofconn_is_up(a->ofconn));
+}
+
+static bool
+has_work(const struct agent *a)
+{
+    return (may_render_services(a) && model_has_dirty(a->model))
+           || a->local_changed;
+}
+
+/* One round: the newest state of everything that changed goes to the flow
+ * table, and from there to the switch. */
+static void
+run_round(struct agent *a)
+{
+    long long int start_ms = time_msec();
+    uint64_t before = services_n_changes(a->services);
+    bool drained = true;
+
+    if (may_render_services(a)) {
+        drained = services_run(a->services, start_ms + RENDER_MS);
+        if (drained && !a->complete) {
+            a->complete = true;
+            flowtab_set_complete(a->flowtab, true);
+            VLOG_INFO("first complete picture: from now on what is not "
+                      "wanted is removed");
+            local_set_routes(a->local, a->services, true);
+            services_ips_changed(a->services);
+        }
+    }
+    if (a->complete && services_ips_changed(a->services)) {
+        local_set_routes(a->local, a->services, true);
+    }
+    a->local_changed = false;
+    a->n_rounds++;
+    a->n_rendered += services_n_changes(a->services) - before;
+    ofconn_flush(a->ofconn);
+    if (drained) {
+        pacer_done(&a->pacer, time_msec());
+    } else {
+        poll_immediate_wake();
+    }
+}
+
+void
+agent_run(struct agent *a)
+{
+    const struct ovsdb_state *db;
+    struct flowtab_stats stats;
+
+    kube_run(a->kube);
+    ovsdb_run(a->ovsdb);
+    db = ovsdb_state(a->ovsdb);
+    watch_bridge(a, db);
+    a->local_changed |= local_run(a->local, db);
+
+    if (has_work(a)) {
+        pacer_ask(&a->pacer, time_msec());
+    }
+    if (pacer_is_due(&a->pacer, time_msec())) {
+        run_round(a);
+    }
+    a->retry_ms = flowtab_run(a->flowtab, time_msec());
+    flowtab_get_stats(a->flowtab, &stats);
+    if (stats.n_dirty) {
+        /* Drift, or an object whose time to be tried again has come. */
+        ofconn_flush(a->ofconn);
+    }
+    ofconn_run(a->ofconn);
+    answer_rejects(a);
+    host_run(a->host);
+    report_set_aside(a);
+}
+
+void
+agent_wait(struct agent *a)
+{
+    kube_wait(a->kube);
+    ovsdb_wait(a->ovsdb);
+    ofconn_wait(a->ofconn);
+    host_wait(a->host);
+    if (a->pacer.due_ms != LLONG_MAX) {
+        poll_timer_wait_until(a->pacer.due_ms);
+    }
+    if (a->retry_ms != LLONG_MAX) {
+        poll_timer_wait_until(a->retry_ms);
+    }
+}

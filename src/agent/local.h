@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_AGENT_LOCAL_H
+#define OFPROXYD_AGENT_LOCAL_H 1
+
+/* This node: its gateway and its pods, into the flow table and onto the
+ * host.
+ *
+ * What the Node object says (pod CIDRs) and what the switch's database says
+ * (gateway port, pods) become the pipeline's fixed flows, each pod's flows,
+ * and the gateway link's addresses and routes.  Everything is rendered anew
+ * when either source changed; what comes out equal changes nothing. */
+
+#include <openvswitch/dynamic-string.h>
+
+#include "ofproxyd/config/config.h"
+#include "ofproxyd/flow/flowtab.h"
+#include "ofproxyd/host/host.h"
+#include "ofproxyd/model/model.h"
+#include "ofproxyd/switch/ovsdb.h"
+
+/* The one meter of ours, and where its id stands: group and meter ids are
+ * apart, any number will do that nobody else is likely to choose. */
+#define LOCAL_METER_ID 0x0f01
+
+struct services;
+struct local;
+
+/* All must live longer. */
+struct local_cfg {
+    struct model *model;
+    struct flowtab *flowtab;
+    struct host *host;
+    const struct cfg *cfg;
+};
+
+struct local *local_create(const struct local_cfg *);
+void local_destroy(struct local *); /* NULL is allowed. */
+
+/* Follows 'db' and the model.  Cheap when nothing changed.  Returns true if
+ * the wishes for the bridge changed. */
+bool local_run(struct local *, const struct ovsdb_state *db);
+
+/* Sets the host's routes for the cluster IPs of 'services'.  'complete' says
+ * that these are all, so that others may be removed. */
+void local_set_routes(struct local *, const struct services *, bool complete);
+
+/* One line on gateway and pods. */
+void local_format(const struct local *, struct ds *);
+
+#endif /* src/agent/local.h */

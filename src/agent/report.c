@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the agent knows, as text for an operator. */
+
+#include <errno.h>
+
+#include <openvswitch/ofp-table.h>
+#include <openvswitch/vlog.h>
+
+#include <timeval.h>
+#include <util.h>
+
+#include "agent-private.h"
+#include "ofproxyd/pipeline/tables.h"
+
+VLOG_DEFINE_THIS_MODULE(report);
+
+static const char *
+verdict_name(enum pipe_verdict verdict)
+{
+    switch (verdict) {
+    case PIPE_SELECT: return "select";
+    case PIPE_REJECT: return "reject";
+    case PIPE_DROP: return "drop";
+    }
+    return "?";
+}
+
+/* The name of whoever wants something of the bridge. */
+static void
+format_owner(const struct agent *a, uint64_t owner, struct ds *ds)
+{
+    const struct unit *u = services_find_owner(a->services, owner);
+
+    if (u) {
+        ds_put_cstr(ds, "Service ");
+        unit_format(u, ds);
+    } else if (!cookie_is_ours(owner)) {
+        ds_put_cstr(ds, "leftover");
+    } else if (cookie_category(owner) == COOKIE_POD) {
+        ds_put_format(ds, "pod on port %" PRIu32, cookie_object_id(owner));
+    } else {
+        ds_put_cstr(ds, "pipeline");
+    }
+}
+
+/* Services. */
+
+struct format_ctx {
+    const struct agent *agent;
+    struct ds *ds;
+};
+
+static void
+format_unit(const struct unit *u, void *ctx_)
+{
+    struct format_ctx *ctx = ctx_;
+    const struct flowtab_set_aside *aside =
+        flowtab_find_set_aside(ctx->agent->flowtab, unit_owner(u));
+    char ip[IP_STRLEN];
+    char *service = xasprintf("%s/%s", u->ns, u->name);
+
+    ds_put_format(ctx->ds,
+                  "%-32s %-12s %-4s %s %5u %-39s %7u %7u %5" PRIu32 " %s%s\n",
+                  service, u->port_name[0] ? u->port_name : "-",
+                  proto_name(u->proto), ip_family_name(u->family), u->port,
+                  ip_to_string(&u->ip, ip), u->object_id, u->n_cluster,
+                  u->n_local, verdict_name(u->verdict),
+                  aside         ? " SET-ASIDE"
+                  : u->conflict ? " CONFLICT"
+                                : "");
+    free(service);
+}
+
+void
+agent_format_services(const struct agent *a, struct ds *ds)
+{
+    struct format_ctx ctx = { a, ds };
+
+    ds_put_format(ds, "%-32s %-12s %-4s %s %5s %-39s %7s %7s %5s %s\n",
+                  "SERVICE", "PORT", "PROT", "FAM ", "NUM", "ADDRESS", "ID",
+                  "CLUSTER", "LOCAL", "VERDICT");
+    services_for_each(a->services, NULL, NULL, format_unit, &ctx);
+}
+
+/* Endpoints. */
+
+static void
+format_list(const char *title, const struct eps_list *list, struct ds *ds)
+{
+    char ip[IP_STRLEN];
+
+    ds_put_format(ds, "  %s: %zu\n", title, list->n);
+    for (size_t i = 0; i < list->n; i++) {
+        const struct eps *e = &list->eps[i];
+        bool v6 = ip_family(&e->ip) == IP_V6;
+
+        ds_put_format(ds, "    %s%s%s:%u%s\n", v6 ? "[" : "",
+                      ip_to_string(&e->ip, ip), v6 ? "]" : "", e->port,
+                      e->local ? " (local)" : "");
+    }
+}
+
+int
+agent_format_endpoints(const struct agent *a, const char *ns, const char *name,
+                       struct ds *ds)
+{
+    const struct model_service *ms = model_find_service(a->model, ns, name);
+    const struct node *node = model_own_node(a->model);
+
+    if (!ms || !ms->svc) {
+        return ENOENT;
+    }
+    for (size_t i = 0; i < ms->svc->n_ports; i++) {
+        const struct svc_port *port = &ms->svc->ports[i];
+
+        for (int f = 0; f < N_IP_FAMILIES; f++) {
+            struct eps_choice choice;
+
+            if (ip_is_none(&ms->svc->cluster_ips[f])) {
+                continue;
+            }
+            eps_choose(ms, port, f, model_node_name(a->model),
+                       node ? node->zone : "", &choice);
+            ds_put_format(ds, "%s/%s:%s/%s (%s)%s\n", ns, name, port->name,
+                          proto_name(port->proto), ip_family_name(f),
+                          choice.has_any ? "" : " no usable endpoint");
+            if (choice.uses_cluster) {
+                format_list("policy Cluster", &choice.cluster, ds);
+            }
+            if (choice.uses_local) {
+                format_list("policy Local", &choice.local, ds);
+            }
+            eps_choice_uninit(&choice);
+        }
+    }
+    return 0;
+}
+
+/* Flows. */
+
+struct flows_ctx {
+    const struct agent *agent;
+    struct ofputil_table_map tables;
+    struct ds *ds;
+};
+
+static void
+format_item(const struct fitem *want, const struct fitem *have, void *ctx_)
+{
+    struct flows_ctx *ctx = ctx_;
+
+    ds_put_cstr(ctx->ds, !have                      ? "missing   "
+                         : fitem_equals(want, have) ? "installed "
+                                                    : "differs   ");
+    fitem_format(want, &ctx->tables, ctx->ds);
+    ds_put_char(ctx->ds, '\n');
+}
+
+static void
+format_unit_flows(const struct unit *u, void *ctx_)
+{
+    struct flows_ctx *ctx = ctx_;
+
+    unit_format(u, ctx->ds);
+    ds_put_char(ctx->ds, '\n');
+    flowtab_for_each(ctx->agent->flowtab, unit_owner(u), format_item, ctx);
+}
+
+int
+agent_format_flows(const struct agent *a, const char *ns, const char *name,
+                   struct ds *ds)
+{
+    const struct model_service *ms = model_find_service(a->model, ns, name);
+    struct flows_ctx ctx = { .agent = a, .ds = ds };
+
+    if (!ms || !ms->svc) {
+        return ENOENT;
+    }
+    ofputil_table_map_init(&ctx.tables);
+    for (size_t i = 0; i < n_pipe_tables; i++) {
+        ofputil_table_map_put(&ctx.tables, pipe_tables[i].id,
+                              pipe_tables[i].name);
+    }
+    services_for_each(a->services, ns, name, format_unit_flows, &ctx);
+    ofputil_table_map_destroy(&ctx.tables);
+    return 0;
+}
+
+/* State of synchronization. */
+
+static double
+seconds_since(long long int ms)
+{
+    return (time_msec() - ms) / 1000.0;
+}
+
+static void
+format_kinds(const struct agent *a, struct ds *ds)
+{
+    for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
+        struct kube_kind_stats s;
+
+        kube_get_stats(a->kube, kind, &s);
+        ds_put_format(ds,
+                      "%ss: %s %s for %.1f s; %" PRIu64 " lists, %" PRIu64
+                      " watches, %" PRIu64 " events, %" PRIu64
+                      " failures, %" PRIu64 " bad objects; last list %" PRIu64
+                      " objects, %" PRIu64 " bytes, decoded in %" PRIu64
+                      " us\n",
+                      model_kind_name(kind),
+                      model_kind_synced(a->model, kind) ? "listed,"
+                                                        : "not listed,",
+                      s.state, seconds_since(s.state_since_ms), s.n_lists,
+                      s.n_watches, s.n_events, s.n_failures, s.n_bad_objects,
+                      s.list_objects, s.list_bytes, s.list_decode_us);
+        if (s.last_error[0]) {
+            ds_put_format(ds, "  failing: %s\n", s.last_error);
+        }
+    }
+}
+
+static void
+format_set_aside(const struct flowtab_set_aside *s, void *ctx_)
+{
+    struct format_ctx *ctx = ctx_;
+
+    ds_put_cstr(ctx->ds, "set aside: ");
+    format_owner(ctx->agent, s->owner, ctx->ds);
+    ds_put_format(ctx->ds, ": %s, for %.1f s, %u tries, next in %.1f s\n",
+                  s->reason, seconds_since(s->since_ms), s->n_tries,
+                  -seconds_since(s->retry_ms));
+}
+
+static bool
+agent_in_sync(const struct agent *a)
+{
+    return a->complete && ofconn_is_up(a->ofconn) && !model_has_dirty(a->model)
+           && !a->local_changed && flowtab_in_sync(a->flowtab)
+           && host_in_sync(a->host);
+}
+
+void
+agent_format_sync(const struct agent *a, struct ds *ds)
+{
+    struct flowtab_stats f;
+    struct ofconn_stats o;
+    struct model_counts counts;
+    struct format_ctx ctx = { a, ds };
+
+    flowtab_get_stats(a->flowtab, &f);
+    ofconn_get_stats(a->ofconn, &o);
+    model_count(a->model, &counts);
+    ds_put_format(ds, "in sync: %s\n", agent_in_sync(a) ? "yes" : "no");
+    format_kinds(a, ds);
+    ds_put_format(ds,
+                  "objects: %zu Services, %zu EndpointSlices, %zu "
+                  "endpoints, %zu Nodes\n",
+                  counts.n_services, counts.n_slices, counts.n_endpoints,
+                  counts.n_nodes);
+    ds_put_format(ds, "database: %s, bridge %s\n",
+                  ovsdb_state(a->ovsdb)->connected ? "connected"
+                                                   : "not connected",
+                  ovsdb_state(a->ovsdb)->bridge_ok ? "there" : "missing");
+    ds_put_format(ds,
+                  "switch: %s for %.1f s; %" PRIu64 " connects, %" PRIu64
+                  " dumps, %" PRIu64 " bundles (%" PRIu64 " refused), %" PRIu64
+                  " foreign changes\n",
+                  o.state, seconds_since(o.state_since_ms), o.n_connects,
+                  o.n_dumps, o.n_bundles, o.n_bundles_refused, o.n_foreign);
+    if (o.last_error[0]) {
+        ds_put_format(ds, "  last error, %.1f s ago: %s\n",
+                      seconds_since(o.last_error_ms), o.last_error);
+    }
+    ds_put_format(ds,
+                  "wanted: %zu flows, %zu groups; pending %zu, in flight "
+                  "%zu, set aside %zu, unwanted %zu\n",
+                  f.n_flows, f.n_groups, f.n_dirty, f.n_in_flight,
+                  f.n_set_aside, f.n_unwanted);
+    ds_put_format(ds,
+                  "sent: %" PRIu64 " flow puts, %" PRIu64
+                  " flow deletes, %" PRIu64 " group puts, %" PRIu64
+                  " group deletes, %" PRIu64 " refused\n",
+                  f.n_flow_puts, f.n_flow_deletes, f.n_group_puts,
+                  f.n_group_deletes, f.n_refused);
+    ds_put_format(ds,
+                  "rounds: %" PRIu64 ", rendered changes: %" PRIu64
+                  ", rejects: %" PRIu64 " (%" PRIu64 " dropped)\n",
+                  a->n_rounds, a->n_rendered, a->n_rejects,
+                  o.n_packet_ins_dropped);
+    local_format(a->local, ds);
+    host_format_state(a->host, ds);
+    flowtab_for_each_set_aside(a->flowtab, format_set_aside, &ctx);
+}
+
+/* The log. */
+
+static void
+log_set_aside(const struct flowtab_set_aside *s, void *a_)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 20);
+    const struct agent *a = a_;
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    if (s->n_tries == 1) {
+        format_owner(a, s->owner, &ds);
+        VLOG_WARN_RL(&rl,
+                     "%s: the switch refused it (%s); it is left out "
+                     "and tried again",
+                     ds_cstr(&ds), s->reason);
+        ds_destroy(&ds);
+    }
+}
+
+void
+report_set_aside(struct agent *a)
+{
+    struct flowtab_stats stats;
+
+    flowtab_get_stats(a->flowtab, &stats);
+    if (stats.n_refused != a->n_refused_logged) {
+        a->n_refused_logged = stats.n_refused;
+        flowtab_for_each_set_aside(a->flowtab, log_set_aside, a);
+    }
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Keeps, for every Service that the model knows, the units that it should
+ * have, each rendered into the flow table. */
+
+#include "services.h"
+
+#include <openvswitch/shash.h>
+#include <openvswitch/vlog.h>
+
+#include <hash.h>
+#include <timeval.h>
+#include <util.h>
+
+#include "ofproxyd/base/hash.h"
+#include "ofproxyd/base/idpool.h"
+
+VLOG_DEFINE_THIS_MODULE(services);
+
+/* Each is about 5 us and 1 kB; the deadline is looked at in between. */
+#define DEADLINE_EVERY 16
+
+struct services {
+    struct model *model;
+    struct flowtab *flowtab;
+    const struct cfg *cfg;
+    struct idpool *ids;
+    struct shash entries; /* "ns/name" to struct entry. */
+    struct hmap units;    /* By object id. */
+    uint64_t n_changes;
+    bool ips_changed;
+};
+
+/* A Service that has units. */
+struct entry {
+    char *ns, *name;
+    struct ovs_list units;
+};
+
+struct services *
+services_create(struct model *model, struct flowtab *flowtab,
+                const struct cfg *cfg)
+{
+    struct services *s = xzalloc(sizeof *s);
+
+    s->model = model;
+    s->flowtab = flowtab;
+    s->cfg = cfg;
+    s->ids = idpool_create(0, OBJECT_ID_MAX);
+    shash_init(&s->entries);
+    hmap_init(&s->units);
+    return s;
+}
+
+uint64_t
+unit_owner(const struct unit *u)
+{
+    return cookie_make(COOKIE_SERVICE, u->object_id);
+}
+
+void
+unit_format(const struct unit *u, struct ds *ds)
+{
+    ds_put_format(ds, "%s/%s:%s/%s (%s)", u->ns, u->name, u->port_name,
+                  proto_name(u->proto), ip_family_name(u->family));
+}
+
+/* Units. */
+
+static void
+unit_destroy(struct services *s, struct unit *u)
+{
+    ovs_list_remove(&u->list_node);
+    hmap_remove(&s->units, &u->id_node);
+    idpool_free(s->ids, u->object_id);
+    intern_unref(model_pool(s->model), u->port_name);
+    free(u);
+}
+
+/* Takes back all that a unit wanted, and the unit. */
+static void
+unit_withdraw(struct services *s, struct unit *u)
+{
+    struct flowtab_owner owner = { .id = unit_owner(u) };
+    struct fout out = FOUT_INIT;
+
+    if (flowtab_want(s->flowtab, &owner, &out)) {
+        s->n_changes++;
+    }
+    s->ips_changed = true;
+    unit_destroy(s, u);
+}
+
+static struct unit *
+unit_find(const struct entry *e, const struct svc_port *port,
+          enum ip_family family)
+{
+    struct unit *u;
+
+    LIST_FOR_EACH (u, list_node, &e->units) {
+        if (u->port_name == port->name && u->proto == port->proto
+            && u->family == family) {
+            return u;
+        }
+    }
+    return NULL;
+}
+
+/* The id that a unit prefers: the same on every node and after every
+ * restart. */
+static uint32_t
+unit_hash(const struct unit *u)
+{
+    uint8_t tail[2] = { (uint8_t) u->proto, (uint8_t) u->family };
+    uint32_t hash = stable_hash(u->ns, strlen(u->ns) + 1, 0);
+
+    hash = stable_hash(u->name, strlen(u->name) + 1, hash);
+    hash = stable_hash(u->port_name, strlen(u->port_name) + 1, hash);
+    return stable_hash(tail, sizeof tail, hash);
+}
+
+/* Where two hashes collided, who came first had the id that both prefer.  So
+ * that a restart finds things as they were, a unit takes the id that the
+ * switch has in the cookie of the unit's flow, if there is one. */
+static bool
+take_installed_id(struct services *s, const struct unit *u, uint32_t *ret_id)
+{
+    struct pipe_frontend frontend = { .ip = u->ip, .port = u->port };
+    struct pipe_service svc = {
+        .family = u->family,
+        .proto = u->proto,
+        .frontends = &frontend,
+        .n_frontends = 1,
+        .targets = { { .verdict = PIPE_DROP } },
+    };
+    const struct fitem *have;
+    struct fout out = FOUT_INIT;
+    bool taken = false;
+
+    if (!pipe_render_service(&svc, &out, NULL)) {
+        have = flowtab_find_have(s->flowtab, out.items[0]);
+        if (have && cookie_is_ours(fitem_cookie(have))
+            && cookie_category(fitem_cookie(have)) == COOKIE_SERVICE) {
+            *ret_id = cookie_object_id(fitem_cookie(have));
+            taken = idpool_take(s->ids, *ret_id);
+        }
+    }
+    fout_clear(&out);
+    free(out.items);
+    return taken;
+}
+
+static struct unit *
+unit_create(struct services *s, struct entry *e, const struct svc *svc,
+            const struct svc_port *port, enum ip_family family)
+{
+    struct unit *u = xzalloc(sizeof *u);
+
+    u->ns = e->ns;
+    u->name = e->name;
+    u->port_name = intern_ref(model_pool(s->model), port->name);
+    u->proto = port->proto;
+    u->family = family;
+    u->port = port->port;
+    u->ip = svc->cluster_ips[family];
+    if (!take_installed_id(s, u, &u->object_id)
+        && !idpool_alloc(s->ids, unit_hash(u), &u->object_id)) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_ERR_RL(&rl,
+                    "Service %s/%s: port \"%s\" is left out: there are "
+                    "more than %u Service ports",
+                    e->ns, e->name, port->name, OBJECT_ID_MAX);
+        intern_unref(model_pool(s->model), u->port_name);
+        free(u);
+        return NULL;
+    }
+    ovs_list_push_back(&e->units, &u->list_node);
+    hmap_insert(&s->units, &u->id_node, hash_int(u->object_id, 0));
+    s->ips_changed = true;
+    return u;
+}
+
+/* Rendering. */
+
+static struct pipe_target
+make_target(const struct eps_list *list, const struct eps_choice *choice)
+{
+    struct pipe_target target = { .eps = list->eps, .n_eps = list->n };
+
+    target.verdict = list->n           ? PIPE_SELECT
+                     : choice->has_any ? PIPE_DROP
+                                       : PIPE_REJECT;
+    return target;
+}
+
+static void
+log_conflict(struct services *s, struct unit *u)
+{
+    uint64_t other_owner = flowtab_conflict(s->flowtab, unit_owner(u));
+    const struct unit *other = services_find_owner(s, other_owner);
+    bool conflict = other_owner != 0;
+
+    if (conflict && !u->conflict) {
+        struct ds ds = DS_EMPTY_INITIALIZER;
+
+        unit_format(u, &ds);
+        ds_put_cstr(&ds, ": an address of it belongs to ");
+        if (other) {
+            unit_format(other, &ds);
+            ds_put_cstr(&ds, ", which is older");
+        } else {
+            ds_put_cstr(&ds, "something else");
+        }
+        VLOG_WARN("Service %s", ds_cstr(&ds));
+        ds_destroy(&ds);
+    }
+    u->conflict = conflict;
+}
+
+static void
+unit_render(struct services *s, const struct model_service *ms,
+            const struct svc_port *port, struct unit *u)
+{
+    const struct node *node = model_own_node(s->model);
+    struct eps_choice choice;
+    struct pipe_frontend frontend = {
+        .ip = ms->svc->cluster_ips[u->family],
+        .port = port->port,
+        .scope = ms->svc->internal_policy == SVC_POLICY_LOCAL
+                     ? PIPE_SCOPE_LOCAL
+                     : PIPE_SCOPE_CLUSTER,
+    };
+    struct pipe_service svc = {
+        .object_id = u->object_id,
+        .family = u->family,
+        .proto = u->proto,
+        .frontends = &frontend,
+        .n_frontends = 1,
+    };
+    struct flowtab_owner owner = {
+        .id = unit_owner(u),
+        .rank = ms->svc->meta.created_s,
+    };
+    struct fout out = FOUT_INIT;
+    struct err err;
+
+    eps_choose(ms, port, u->family, model_node_name(s->model),
+               node ? node->zone : "", &choice);
+    svc.targets[PIPE_SCOPE_CLUSTER] = make_target(&choice.cluster, &choice);
+    svc.targets[PIPE_SCOPE_LOCAL] = make_target(&choice.local, &choice);
+    if (pipe_render_service(&svc, &out, &err)) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "Service %s/%s: port \"%s\": %s", u->ns, u->name,
+                     u->port_name, err.msg);
+    }
+    if (!ip_equals(&u->ip, &frontend.ip)) {
+        s->ips_changed = true;
+    }
+    u->ip = frontend.ip;
+    u->port = port->port;
+    u->verdict = svc.targets[frontend.scope].verdict;
+    u->n_cluster = choice.cluster.n;
+    u->n_local = choice.local.n;
+    eps_choice_uninit(&choice);
+
+    if (flowtab_want(s->flowtab, &owner, &out)) {
+        s->n_changes++;
+    }
+    free(out.items);
+    log_conflict(s, u);
+}
+
+/* Services. */
+
+/* A Service is skipped by its name or by any of its cluster IPs. */
+static bool
+is_served(const struct services *s, const struct svc *svc)
+{
+    if (!svc || !svc_is_served(svc)) {
+        return false;
+    }
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        if (cfg_skips_service(s->cfg, svc->meta.ns, svc->meta.name,
+                              &svc->cluster_ips[f])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+unit_is_wanted(const struct unit *u, const struct svc *svc)
+{
+    if (ip_is_none(&svc->cluster_ips[u->family])) {
+        return false;
+    }
+    for (size_t i = 0; i < svc->n_ports; i++) {
+        if (svc->ports[i].name == u->port_name
+            && svc->ports[i].proto == u->proto) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+entry_render(struct services *s, struct entry *e,
+             const struct model_service *ms)
+{
+    const struct svc *svc = ms->svc;
+    struct unit *u;
+
+    LIST_FOR_EACH_SAFE (u, list_node, &e->units) {
+        if (!unit_is_wanted(u, svc)) {
+            unit_withdraw(s, u);
+        }
+    }
+    for (size_t i = 0; i < svc->n_ports; i++) {
+        for (int f = 0; f < N_IP_FAMILIES; f++) {
+            if (ip_is_none(&svc->cluster_ips[f])) {
+                continue;
+            }
+            u = unit_find(e, &svc->ports[i], f);
+            if (!u) {
+                u = unit_create(s, e, svc, &svc->ports[i], f);
+            }
+            if (u) {
+                unit_render(s, ms, &svc->ports[i], u);
+            }
+        }
+    }
+}
+
+static void
+entry_destroy(struct services *s, struct shash_node *node, bool withdraw)
+{
+    struct entry *e = node->data;
+    struct unit *u;
+
+    LIST_FOR_EACH_SAFE (u, list_node, &e->units) {
+        if (withdraw) {
+            unit_withdraw(s, u);
+        } else {
+            unit_destroy(s, u);
+        }
+    }
+    shash_delete(&s->entries, node);
+    free(e->ns);
+    free(e->name);
+    free(e);
+}
+
+static void
+services_render(struct services *s, const struct model_service *ms)
+{
+    char *key = xasprintf("%s/%s", ms->ns, ms->name);
+    struct shash_node *node = shash_find(&s->entries, key);
+
+    if (!is_served(s, ms->svc)) {
+        if (node) {
+            entry_destroy(s, node, true);
+        }
+    } else {
+        if (!node) {
+            struct entry *e = xzalloc(sizeof *e);
+
+            e->ns = xstrdup(ms->ns);
+            e->name = xstrdup(ms->name);
+            ovs_list_init(&e->units);
+            node = shash_add(&s->entries, key, e);
+        }
+        entry_render(s, node->data, ms);
+    }
+    free(key);
+}
+
+void
+services_destroy(struct services *s)
+{
+    struct shash_node *node;
+
+    if (!s) {
+        return;
+    }
+    SHASH_FOR_EACH_SAFE (node, &s->entries) {
+        entry_destroy(s, node, false);
+    }
+    shash_destroy(&s->entries);
+    hmap_destroy(&s->units);
+    idpool_destroy(s->ids);
+    free(s);
+}
+
+bool
+services_run(struct services *s, long long int deadline_ms)
+{
+    const struct model_service *ms;
+    unsigned int n = 0;
+
+    while ((ms = model_pop_dirty(s->model))) {
+        services_render(s, ms);
+        if (!(++n % DEADLINE_EVERY)) {
+            if (time_msec() >= deadline_ms) {
+                break;
+            }
+        }
+    }
+    return !model_has_dirty(s->model);
+}
+
+uint64_t
+services_n_changes(const struct services *s)
+{
+    return s->n_changes;
+}
+
+bool
+services_ips_changed(struct services *s)
+{
+    bool changed = s->ips_changed;
+
+    s->ips_changed = false;
+    return changed;
+}
+
+/* Look-ups. */
+
+void
+services_for_each(const struct services *s, const char *ns, const char *name,
+                  void (*cb)(const struct unit *, void *aux), void *aux)
+{
+    const struct shash_node **nodes = shash_sort(&s->entries);
+    size_t n = shash_count(&s->entries);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct entry *e = nodes[i]->data;
+        const struct unit *u;
+
+        if (ns && (strcmp(ns, e->ns) || strcmp(name, e->name))) {
+            continue;
+        }
+        LIST_FOR_EACH (u, list_node, &e->units) {
+            cb(u, aux);
+        }
+    }
+    free(nodes);
+}
+
+const struct unit *
+services_find_owner(const struct services *s, uint64_t owner)
+{
+    uint32_t id = cookie_object_id(owner);
+    const struct unit *u;
+
+    if (!cookie_is_ours(owner) || cookie_category(owner) != COOKIE_SERVICE) {
+        return NULL;
+    }
+    HMAP_FOR_EACH_WITH_HASH (u, id_node, hash_int(id, 0), &s->units) {
+        if (u->object_id == id) {
+            return u;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_AGENT_SERVICES_H
+#define OFPROXYD_AGENT_SERVICES_H 1
+
+/* Services, from the model to the flow table.
+ *
+ * The unit of work is one Service port in one family: it has an object id, at
+ * most two groups, and the flows of its addresses; it is rendered whole and
+ * is one owner in the flow table, so that what the switch refuses of one unit
+ * stops no other, the same port's other family included. */
+
+#include <openvswitch/dynamic-string.h>
+#include <openvswitch/hmap.h>
+#include <openvswitch/list.h>
+
+#include "ofproxyd/config/config.h"
+#include "ofproxyd/flow/cookie.h"
+#include "ofproxyd/flow/flowtab.h"
+#include "ofproxyd/model/model.h"
+#include "ofproxyd/pipeline/pipeline.h"
+
+struct services;
+
+/* One Service port in one family. */
+struct unit {
+    struct ovs_list list_node; /* In its Service's list. */
+    struct hmap_node id_node;  /* By 'object_id'. */
+    const char *ns, *name;     /* Of its Service's entry. */
+    const char *port_name;     /* Interned. */
+    enum proto proto;
+    enum ip_family family;
+    uint32_t object_id;
+    uint32_t n_cluster, n_local; /* Endpoints chosen. */
+    uint16_t port;
+    struct ip ip;              /* Cluster IP. */
+    enum pipe_verdict verdict; /* Of the cluster IP. */
+    bool conflict;             /* Another Service has one of its
+                                  * addresses. */
+};
+
+/* The model, the flow table and the configuration must live longer. */
+struct services *services_create(struct model *, struct flowtab *,
+                                 const struct cfg *);
+void services_destroy(struct services *); /* NULL is allowed. */
+
+/* Renders Services that changed until none is left or 'deadline_ms' of
+ * time_msec() has passed.  Returns true if none is left. */
+bool services_run(struct services *, long long int deadline_ms);
+
+/* Number of units that changed what they want of the bridge since the
+ * creation. */
+uint64_t services_n_changes(const struct services *);
+
+/* True if the set of cluster IPs that are served changed since the last
+ * call. */
+bool services_ips_changed(struct services *);
+
+/* Calls 'cb' for each unit of one Service, or of all if 'ns' is NULL, ordered
+ * by name. */
+void services_for_each(const struct services *, const char *ns,
+                       const char *name,
+                       void (*cb)(const struct unit *, void *aux), void *aux);
+
+/* Returns the unit of an owner in the flow table, or NULL. */
+const struct unit *services_find_owner(const struct services *,
+                                       uint64_t owner);
+
+/* The owner id of a unit in the flow table. */
+uint64_t unit_owner(const struct unit *);
+
+/* Appends "ns/name:port/PROTO (IPv4)". */
+void unit_format(const struct unit *, struct ds *);
+
+#endif /* src/agent/services.h */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_PIPELINE_BUILD_H
+#define OFPROXYD_PIPELINE_BUILD_H 1
+
+/* Writes one flow after the other into a list of items, in the terms of
+ * tables.def and fields.def.
+ *
+ *    struct build b;
+ *    build_init(&b, out, cookie);
+ *    build_flow(&b, PIPE_T_ROOT, PIPE_PRIO_NORMAL);
+ *    build_match_family(&b, IP_V4);
+ *    build_goto(&b, PIPE_T_CLASSIFIER);
+ *    build_done(&b);
+ *    ...
+ *    build_uninit(&b);
+ */
+
+#include <openvswitch/match.h>
+#include <openvswitch/ofp-actions.h>
+#include <openvswitch/ofpbuf.h>
+
+#include "ofproxyd/base/ip.h"
+#include "ofproxyd/base/proto.h"
+#include "ofproxyd/flow/cookie.h"
+#include "ofproxyd/flow/item.h"
+#include "ofproxyd/pipeline/pipeline.h"
+#include "ofproxyd/pipeline/tables.h"
+
+/* Antrea's three priorities; a table's miss flow has 0. */
+#define PIPE_PRIO_MISS   0
+#define PIPE_PRIO_LOW    190
+#define PIPE_PRIO_NORMAL 200
+#define PIPE_PRIO_HIGH   210
+
+struct build {
+    struct fout *out;
+    uint64_t cookie;
+    uint8_t table;
+    uint16_t priority;
+    struct match match;    /* Of the flow in the making; open to match_*(). */
+    struct ofpbuf ofpacts; /* Its actions; open to ofpact_put_*(). */
+    uint64_t stub[64];
+};
+
+void build_init(struct build *, struct fout *out, uint64_t cookie);
+void build_uninit(struct build *);
+
+/* Begins a flow that matches everything and does nothing. */
+void build_flow(struct build *, enum pipe_table, uint16_t priority);
+/* Hands it over. */
+void build_done(struct build *);
+
+/* Matches. */
+void build_match_family(struct build *, enum ip_family);
+void build_match_proto(struct build *, enum ip_family, enum proto);
+void build_match_src(struct build *, const struct ip *);
+void build_match_dst(struct build *, const struct ip *);
+void build_match_dst_cidr(struct build *, const struct cidr *);
+/* Any number of different fields of one register add up. */
+void build_match_field(struct build *, enum pipe_field, uint32_t value);
+/* All of 'set' are 1 and all of 'clear' are 0 (CS_* of packets.h). */
+void build_match_ct_state(struct build *, uint32_t set, uint32_t clear);
+
+/* Actions. */
+void build_set_field(struct build *, enum pipe_field, uint32_t value);
+void build_set_eth_src(struct build *, struct eth_addr);
+void build_set_eth_dst(struct build *, struct eth_addr);
+void build_resubmit(struct build *, enum pipe_table);
+void build_goto(struct build *, enum pipe_table);
+void build_output_normal(struct build *);
+
+/* A ct() action.  What is set by exec is a list of ct_mark fields. */
+struct build_mark {
+    enum pipe_field field;
+    uint32_t value;
+};
+
+struct build_ct {
+    uint16_t zone;
+    bool commit;
+    enum pipe_table next;
+    enum {
+        BUILD_NAT_NONE,
+        BUILD_NAT_LOOKUP,
+        BUILD_NAT_SRC,
+        BUILD_NAT_DST
+    } nat;
+    struct ip nat_ip;  /* Of _SRC and _DST. */
+    uint16_t nat_port; /* Of _DST; 0 keeps the port. */
+    const struct build_mark *marks;
+    size_t n_marks;
+    bool copy_source; /* PktSource into ConnSource. */
+};
+
+void build_ct(struct ofpbuf *ofpacts, const struct build_ct *);
+
+/* Zones of a family. */
+static inline uint16_t
+build_zone(enum ip_family family)
+{
+    return family == IP_V4 ? PIPE_ZONE_V4 : PIPE_ZONE_V6;
+}
+
+static inline uint16_t
+build_snat_zone(enum ip_family family)
+{
+    return family == IP_V4 ? PIPE_SNAT_ZONE_V4 : PIPE_SNAT_ZONE_V6;
+}
+
+/* The stages: each renders the flows of its tables (tables.def, "owner"). */
+void classify_render_node(const struct pipe_node *, struct build *);
+void classify_render_pod(const struct pipe_node *, const struct pipe_pod *,
+                         struct build *);
+void conntrack_render_node(const struct pipe_node *, struct build *);
+void conntrack_render_pod(const struct pipe_pod *, struct build *);
+void routing_render_node(const struct pipe_node *, struct build *);
+void routing_render_pod(const struct pipe_node *, const struct pipe_pod *,
+                        struct build *);
+void service_render_node(const struct pipe_node *, struct build *);
+
+/* group.c: the group or groups of one set of endpoints.  Returns what
+ * pipe_render_service() does. */
+int group_render(const struct pipe_service *, enum pipe_scope, struct fout *,
+                 struct err *) OVS_WARN_UNUSED_RESULT;
+
+#endif /* src/pipeline/build.h */

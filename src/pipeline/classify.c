@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From the root to the guards: which kind of packet, from where, and may it
+ * claim the addresses that it does?  Also ARP and neighbour discovery, which
+ * end here. */
+
+#include "build.h"
+
+#include <netinet/icmp6.h>
+
+#include <flow.h>
+#include <packets.h>
+
+static void
+render_root(struct build *b)
+{
+    build_flow(b, PIPE_T_ROOT, PIPE_PRIO_NORMAL);
+    match_set_dl_type(&b->match, htons(ETH_TYPE_ARP));
+    build_goto(b, PIPE_T_ARP_SPOOF_GUARD);
+    build_done(b);
+
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        build_flow(b, PIPE_T_ROOT, PIPE_PRIO_NORMAL);
+        build_match_family(b, f);
+        build_goto(b, PIPE_T_CLASSIFIER);
+        build_done(b);
+    }
+}
+
+/* ARP. */
+
+static void
+put_move(struct ofpbuf *ofpacts, enum mf_field_id src, enum mf_field_id dst)
+{
+    struct ofpact_reg_move *move = ofpact_put_REG_MOVE(ofpacts);
+
+    move->ofpact.raw = -1;
+    move->src.field = mf_from_id(src);
+    move->src.n_bits = move->src.field->n_bits;
+    move->dst.field = mf_from_id(dst);
+    move->dst.n_bits = move->dst.field->n_bits;
+}
+
+/* Turns a request for the virtual address into its own answer. */
+static void
+render_arp_responder(struct build *b)
+{
+    struct ip vip = pipe_virtual_ip(IP_V4);
+    struct eth_addr mac = pipe_virtual_mac();
+    ovs_be32 spa = ip_v4(&vip);
+    ovs_be16 reply = htons(ARP_OP_REPLY);
+    struct ofpbuf *a = &b->ofpacts;
+
+    build_flow(b, PIPE_T_ARP_RESPONDER, PIPE_PRIO_NORMAL);
+    match_set_dl_type(&b->match, htons(ETH_TYPE_ARP));
+    match_set_nw_proto(&b->match, ARP_OP_REQUEST);
+    match_set_nw_dst(&b->match, spa);
+    put_move(a, MFF_ETH_SRC, MFF_ETH_DST);
+    ofpact_put_set_field(a, mf_from_id(MFF_ETH_SRC), &mac, NULL);
+    ofpact_put_set_field(a, mf_from_id(MFF_ARP_OP), &reply, NULL);
+    put_move(a, MFF_ARP_SHA, MFF_ARP_THA);
+    ofpact_put_set_field(a, mf_from_id(MFF_ARP_SHA), &mac, NULL);
+    put_move(a, MFF_ARP_SPA, MFF_ARP_TPA);
+    ofpact_put_set_field(a, mf_from_id(MFF_ARP_SPA), &spa, NULL);
+    ofpact_put_OUTPUT(a)->port = OFPP_IN_PORT;
+    build_done(b);
+
+    build_flow(b, PIPE_T_ARP_RESPONDER, PIPE_PRIO_LOW);
+    match_set_dl_type(&b->match, htons(ETH_TYPE_ARP));
+    build_output_normal(b);
+    build_done(b);
+}
+
+static void
+render_arp_guard(struct build *b, uint16_t ofport, struct eth_addr mac,
+                 const struct ip *ip)
+{
+    build_flow(b, PIPE_T_ARP_SPOOF_GUARD, PIPE_PRIO_NORMAL);
+    match_set_in_port(&b->match, u16_to_ofp(ofport));
+    match_set_dl_type(&b->match, htons(ETH_TYPE_ARP));
+    match_set_nw_src(&b->match, ip_v4(ip));
+    match_set_arp_sha(&b->match, mac);
+    build_goto(b, PIPE_T_ARP_RESPONDER);
+    build_done(b);
+}
+
+/* IP. */
+
+/* Neighbour discovery and multicast of IPv6 are for the switch as a plain
+ * bridge: nobody routes them. */
+static void
+render_ipv6(struct build *b)
+{
+    static const uint8_t types[] = { ND_NEIGHBOR_SOLICIT, ND_NEIGHBOR_ADVERT };
+    struct cidr multicast = { .plen = 8 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        build_flow(b, PIPE_T_IPV6, PIPE_PRIO_NORMAL);
+        build_match_family(b, IP_V6);
+        match_set_nw_proto(&b->match, IPPROTO_ICMPV6);
+        match_set_icmp_type(&b->match, types[i]);
+        match_set_icmp_code(&b->match, 0);
+        build_output_normal(b);
+        build_done(b);
+    }
+
+    multicast.ip.in6.s6_addr[0] = 0xff;
+    build_flow(b, PIPE_T_IPV6, PIPE_PRIO_NORMAL);
+    build_match_dst_cidr(b, &multicast);
+    build_output_normal(b);
+    build_done(b);
+}
+
+/* What the gateway port lets in: of this node if the source is the gateway's
+ * own address, else from outside. */
+static void
+render_gateway(const struct pipe_node *node, struct build *b)
+{
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        if (ip_is_none(&node->gateway_ips[f])) {
+            continue;
+        }
+        build_flow(b, PIPE_T_CLASSIFIER, PIPE_PRIO_HIGH);
+        match_set_in_port(&b->match, u16_to_ofp(node->gateway_ofport));
+        build_match_src(b, &node->gateway_ips[f]);
+        build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+        build_set_field(b, PIPE_F_FROM_LOCAL, PIPE_V_FROM_LOCAL_YES);
+        build_goto(b, PIPE_T_SPOOF_GUARD);
+        build_done(b);
+    }
+
+    build_flow(b, PIPE_T_CLASSIFIER, PIPE_PRIO_NORMAL);
+    match_set_in_port(&b->match, u16_to_ofp(node->gateway_ofport));
+    build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+    build_set_field(b, PIPE_F_FROM_EXTERNAL, PIPE_V_FROM_EXTERNAL_YES);
+    build_goto(b, PIPE_T_SPOOF_GUARD);
+    build_done(b);
+
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        build_flow(b, PIPE_T_SPOOF_GUARD, PIPE_PRIO_NORMAL);
+        match_set_in_port(&b->match, u16_to_ofp(node->gateway_ofport));
+        build_match_family(b, f);
+        build_goto(b, f == IP_V4 ? PIPE_T_UNSNAT : PIPE_T_IPV6);
+        build_done(b);
+    }
+    if (!ip_is_none(&node->gateway_ips[IP_V4])) {
+        render_arp_guard(b, node->gateway_ofport, node->gateway_mac,
+                         &node->gateway_ips[IP_V4]);
+    }
+}
+
+void
+classify_render_node(const struct pipe_node *node, struct build *b)
+{
+    render_root(b);
+    render_arp_responder(b);
+    render_ipv6(b);
+    if (node->gateway_ofport) {
+        render_gateway(node, b);
+    }
+}
+
+/* A pod. */
+
+static void
+render_spoof_guard(struct build *b, const struct pipe_pod *pod,
+                   const struct cidr *src)
+{
+    enum ip_family family = ip_family(&src->ip);
+
+    build_flow(b, PIPE_T_SPOOF_GUARD, PIPE_PRIO_NORMAL);
+    match_set_in_port(&b->match, u16_to_ofp(pod->ofport));
+    match_set_dl_src(&b->match, pod->mac);
+    build_match_family(b, family);
+    if (family == IP_V4) {
+        match_set_nw_src(&b->match, ip_v4(&src->ip));
+    } else {
+        struct in6_addr mask = ipv6_create_mask(src->plen);
+
+        match_set_ipv6_src_masked(&b->match, &src->ip.in6, &mask);
+    }
+    build_goto(b, family == IP_V4 ? PIPE_T_UNSNAT : PIPE_T_IPV6);
+    build_done(b);
+}
+
+void
+classify_render_pod(const struct pipe_node *node, const struct pipe_pod *pod,
+                    struct build *b)
+{
+    bool v6 = false;
+
+    (void) node;
+    build_flow(b, PIPE_T_CLASSIFIER, PIPE_PRIO_LOW);
+    match_set_in_port(&b->match, u16_to_ofp(pod->ofport));
+    build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_POD);
+    build_set_field(b, PIPE_F_FROM_LOCAL, PIPE_V_FROM_LOCAL_YES);
+    build_goto(b, PIPE_T_SPOOF_GUARD);
+    build_done(b);
+
+    for (size_t i = 0; i < pod->n_ips; i++) {
+        const struct ip *ip = &pod->ips[i];
+        struct cidr host = {
+            .ip = *ip,
+            .plen = ip_family(ip) == IP_V4 ? 32 : 128,
+        };
+
+        render_spoof_guard(b, pod, &host);
+        if (ip_family(ip) == IP_V4) {
+            render_arp_guard(b, pod->ofport, pod->mac, ip);
+        } else {
+            v6 = true;
+        }
+    }
+    if (v6) {
+        struct cidr link_local = { .plen = 10 };
+
+        link_local.ip.in6.s6_addr[0] = 0xfe;
+        link_local.ip.in6.s6_addr[1] = 0x80;
+        render_spoof_guard(b, pod, &link_local);
+    }
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Connection tracking: the look-up that translates known connections, and
+ * the source address that some new ones are given.
+ *
+ * Destination and source are translated in two zones, since each zone knows
+ * one translation of a connection.  A packet of a known Service connection
+ * is recognised by its mark alone, whether or not an answer was seen: until
+ * then it still counts as new, though it is translated already. */
+
+#include "build.h"
+
+#include <odp-netlink.h>
+#include <packets.h>
+
+static const struct build_mark hairpin_marks[] = {
+    { PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_YES },
+    { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES },
+};
+
+static const struct build_mark snat_zone_marks[] = {
+    { PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES },
+    { PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_YES },
+    { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES },
+};
+
+static void
+render_unsnat(struct build *b, const struct ip *ip)
+{
+    struct build_ct ct = {
+        .zone = build_snat_zone(ip_family(ip)),
+        .nat = BUILD_NAT_LOOKUP,
+        .next = PIPE_T_CT_ZONE,
+    };
+
+    build_flow(b, PIPE_T_UNSNAT, PIPE_PRIO_NORMAL);
+    build_match_dst(b, ip);
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
+static void
+render_zone(struct build *b, enum ip_family family)
+{
+    struct build_ct ct = {
+        .zone = build_zone(family),
+        .nat = BUILD_NAT_LOOKUP,
+        .next = PIPE_T_CT_STATE,
+    };
+
+    build_flow(b, PIPE_T_CT_ZONE, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
+static void
+render_state(struct build *b, enum ip_family family)
+{
+    /* A kernel that can't follow SCTP calls it invalid; a Service of SCTP
+     * has to work there as well. */
+    build_flow(b, PIPE_T_CT_STATE, PIPE_PRIO_HIGH);
+    build_match_proto(b, family, PROTO_SCTP);
+    build_match_ct_state(b, CS_INVALID | CS_TRACKED, 0);
+    build_goto(b, PIPE_T_PRE_ROUTING);
+    build_done(b);
+
+    build_flow(b, PIPE_T_CT_STATE, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_INVALID | CS_TRACKED, 0);
+    build_done(b);
+
+    build_flow(b, PIPE_T_CT_STATE, PIPE_PRIO_LOW);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+    build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+    build_goto(b, PIPE_T_L3_FORWARDING);
+    build_done(b);
+
+    build_flow(b, PIPE_T_CT_STATE, PIPE_PRIO_LOW);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_TRACKED, CS_NEW);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_NO);
+    build_goto(b, PIPE_T_L3_FORWARDING);
+    build_done(b);
+}
+
+static void
+build_snat_commit(struct build *b, enum ip_family family)
+{
+    struct build_ct ct = {
+        .zone = build_zone(family),
+        .commit = true,
+        .next = PIPE_T_SNAT,
+        .marks = hairpin_marks,
+        .n_marks = ARRAY_SIZE(hairpin_marks),
+        .copy_source = true,
+    };
+
+    build_ct(&b->ofpacts, &ct);
+}
+
+/* What came from the gateway port and is routed back to it: the host would
+ * take a packet from its own address for a forgery. */
+static void
+render_snat_mark(struct build *b, enum ip_family family)
+{
+    build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+    build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+    build_snat_commit(b, family);
+    build_done(b);
+}
+
+/* A hairpin's source becomes 'source' where the packet came from 'from'. */
+static void
+render_snat(struct build *b, enum pipe_value from, const struct ip *source)
+{
+    enum ip_family family = ip_family(source);
+    struct build_ct ct = {
+        .zone = build_snat_zone(family),
+        .commit = true,
+        .nat = BUILD_NAT_SRC,
+        .nat_ip = *source,
+        .next = PIPE_T_L2_FORWARDING,
+        .marks = snat_zone_marks,
+        .n_marks = ARRAY_SIZE(snat_zone_marks),
+    };
+
+    build_flow(b, PIPE_T_SNAT, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES);
+    build_match_field(b, PIPE_F_PKT_SOURCE, from);
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
+/* Later packets in the direction of the request. */
+static void
+render_snat_known(struct build *b, enum ip_family family)
+{
+    struct build_ct ct = {
+        .zone = build_snat_zone(family),
+        .nat = BUILD_NAT_LOOKUP,
+        .next = PIPE_T_L2_FORWARDING,
+    };
+
+    build_flow(b, PIPE_T_SNAT, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_TRACKED, CS_NEW | CS_REPLY_DIR);
+    build_match_field(b, PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_YES);
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
+/* Commits with the packet's source.  Connections that SNATMark committed have
+ * theirs; a Service connection was committed by its group, where the source
+ * is left out to keep the bucket small, and only what came by the gateway
+ * needs it. */
+static void
+render_commit(struct build *b, enum ip_family family, bool service)
+{
+    struct build_ct ct = {
+        .zone = build_zone(family),
+        .commit = true,
+        .next = PIPE_T_OUTPUT,
+        .copy_source = true,
+    };
+
+    build_flow(b, PIPE_T_CT_COMMIT, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_NO);
+    if (service) {
+        build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+        build_match_field(b, PIPE_F_CT_SOURCE, 0);
+        build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+    } else {
+        build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_NO);
+    }
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
+void
+conntrack_render_node(const struct pipe_node *node, struct build *b)
+{
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        const struct ip *gateway_ip = &node->gateway_ips[f];
+        struct ip virtual_ip = pipe_virtual_ip(f);
+
+        render_unsnat(b, &virtual_ip);
+        render_zone(b, f);
+        render_state(b, f);
+        render_snat_mark(b, f);
+        render_snat(b, PIPE_V_PKT_SOURCE_GATEWAY, &virtual_ip);
+        render_snat_known(b, f);
+        render_commit(b, f, false);
+        render_commit(b, f, true);
+        if (!ip_is_none(gateway_ip)) {
+            render_unsnat(b, gateway_ip);
+            render_snat(b, PIPE_V_PKT_SOURCE_POD, gateway_ip);
+        }
+    }
+}
+
+/* A pod whose Service chose the pod itself. */
+void
+conntrack_render_pod(const struct pipe_pod *pod, struct build *b)
+{
+    for (size_t i = 0; i < pod->n_ips; i++) {
+        build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_LOW);
+        build_match_src(b, &pod->ips[i]);
+        build_match_dst(b, &pod->ips[i]);
+        build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+        build_snat_commit(b, ip_family(&pod->ips[i]));
+        build_done(b);
+    }
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The select group of a set of endpoints.
+ *
+ * A bucket carries the whole decision: it translates the destination and
+ * commits the connection in one ct() action.  How the switch chooses a bucket
+ * depends on their number (docs/decisions/0002, with measurements):
+ *
+ *   up to 64     dp_hash over the 5-tuple: a bounded number of datapath
+ *                flows.  Open vSwitch divides at most 256 slots by weight,
+ *                and evens them out only if it has all 256: so each endpoint
+ *                has weight floor(255/n), and one more bucket of weight 1
+ *                makes the switch take 256 slots.
+ *   up to 550    hash over the 5-tuple, equal weights: exact, at the price of
+ *                one upcall a connection.
+ *   above        a group of groups, each of its own hash basis: a group's
+ *                description has to fit into one message.
+ *
+ * Bucket ids derive from the endpoint, so that a change elsewhere moves no
+ * connection and all nodes choose alike. */
+
+#include "build.h"
+
+#include <errno.h>
+
+#include <util.h>
+
+#include "ofproxyd/base/hash.h"
+
+#define DP_HASH_MAX   64
+#define GROUP_MAX     550
+#define LEAF_SIZE     500
+#define DP_HASH_SLOTS 256
+#define EQUAL_WEIGHT  100
+
+_Static_assert(PIPE_MAX_ENDPOINTS <= GROUP_LEAF_MAX * LEAF_SIZE,
+               "leaf numbers don't fit into group ids");
+
+/* A group in the making. */
+struct group {
+    struct ofputil_group_mod gm;
+    struct ofpbuf ofpacts; /* Of one bucket. */
+    uint64_t stub[32];
+};
+
+static void
+group_init(struct group *g, uint32_t group_id)
+{
+    memset(&g->gm, 0, sizeof g->gm);
+    g->gm.type = OFPGT11_SELECT;
+    g->gm.group_id = group_id;
+    ovs_list_init(&g->gm.buckets);
+    ofpbuf_use_stub(&g->ofpacts, g->stub, sizeof g->stub);
+}
+
+static void
+group_uninit(struct group *g)
+{
+    ofputil_bucket_list_destroy(&g->gm.buckets);
+    free(g->gm.props.fields.values);
+    ofpbuf_uninit(&g->ofpacts);
+}
+
+/* Adds a bucket with the actions in 'g->ofpacts', which it empties. */
+static void
+group_put_bucket(struct group *g, uint32_t bucket_id, uint16_t weight)
+{
+    struct ofputil_bucket *bucket = xzalloc(sizeof *bucket);
+
+    bucket->weight = weight;
+    bucket->watch_port = OFPP_ANY;
+    bucket->watch_group = OFPG_ANY;
+    bucket->bucket_id = bucket_id;
+    bucket->ofpacts = xmemdup(g->ofpacts.data, g->ofpacts.size);
+    bucket->ofpacts_len = g->ofpacts.size;
+    ovs_list_push_back(&g->gm.buckets, &bucket->list_node);
+    ofpbuf_clear(&g->ofpacts);
+}
+
+/* Selection methods. */
+
+static void
+use_dp_hash(struct group *g)
+{
+    /* Parameter 0: the algorithm is the datapath's L4 hash, which, other
+     * than the symmetric one, looks at UDP ports. */
+    ovs_strlcpy(g->gm.props.selection_method, "dp_hash",
+                sizeof g->gm.props.selection_method);
+}
+
+static void
+use_hash(struct group *g, const struct pipe_service *svc, uint64_t basis)
+{
+    static const enum mf_field_id tp_src[] = {
+        [PROTO_TCP] = MFF_TCP_SRC,
+        [PROTO_UDP] = MFF_UDP_SRC,
+        [PROTO_SCTP] = MFF_SCTP_SRC,
+    };
+    static const enum mf_field_id tp_dst[] = {
+        [PROTO_TCP] = MFF_TCP_DST,
+        [PROTO_UDP] = MFF_UDP_DST,
+        [PROTO_SCTP] = MFF_SCTP_DST,
+    };
+    bool v4 = svc->family == IP_V4;
+    enum mf_field_id fields[] = {
+        v4 ? MFF_IPV4_SRC : MFF_IPV6_SRC,
+        v4 ? MFF_IPV4_DST : MFF_IPV6_DST,
+        tp_src[svc->proto],
+        tp_dst[svc->proto],
+    };
+    union mf_value mask;
+
+    ovs_strlcpy(g->gm.props.selection_method, "hash",
+                sizeof g->gm.props.selection_method);
+    g->gm.props.selection_method_param = basis;
+    memset(&mask, 0xff, sizeof mask);
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        field_array_set(fields[i], &mask, &g->gm.props.fields);
+    }
+}
+
+/* Buckets. */
+
+static const struct build_mark service_marks[] = {
+    { PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES },
+};
+
+static void
+put_endpoint(struct group *g, const struct pipe_service *svc,
+             const struct eps *eps)
+{
+    struct build_ct ct = {
+        .zone = build_zone(svc->family),
+        .commit = true,
+        .nat = BUILD_NAT_DST,
+        .nat_ip = eps->ip,
+        .nat_port = eps->port,
+        .next = PIPE_T_L3_FORWARDING,
+        .marks = service_marks,
+        .n_marks = ARRAY_SIZE(service_marks),
+    };
+
+    build_ct(&g->ofpacts, &ct);
+}
+
+static uint32_t
+endpoint_hash(const struct eps *eps, uint32_t basis)
+{
+    uint32_t hash = stable_hash(&eps->ip, sizeof eps->ip, basis);
+    uint8_t port[2] = { (uint8_t) (eps->port >> 8), (uint8_t) eps->port };
+
+    return stable_hash(port, sizeof port, hash);
+}
+
+struct hashed {
+    uint32_t hash;
+    size_t index;
+};
+
+static int
+compare_hashed(const void *a_, const void *b_)
+{
+    const struct hashed *a = a_, *b = b_;
+
+    if (a->hash != b->hash) {
+        return a->hash < b->hash ? -1 : 1;
+    }
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Returns an id for each endpoint, below 2^31 (OpenFlow's reserved ids begin
+ * at 0xffffff00).  The caller frees the array. */
+static uint32_t *
+assign_bucket_ids(const struct eps *eps, size_t n)
+{
+    struct hashed *h = xmalloc(n * sizeof *h);
+    uint32_t *ids = xmalloc(n * sizeof *ids);
+    uint32_t next = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        h[i].hash = endpoint_hash(&eps[i], 0) >> 2;
+        h[i].index = i;
+    }
+    qsort(h, n, sizeof *h, compare_hashed);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = h[i].hash < next ? next : h[i].hash;
+
+        ids[h[i].index] = id;
+        next = id + 1;
+    }
+    free(h);
+    return ids;
+}
+
+/* The id of the bucket that only evens out the slots: above all others. */
+#define EXTRA_BUCKET_ID UINT32_C(0x7fffffff)
+
+static void
+put_endpoints(struct group *g, const struct pipe_service *svc,
+              const struct eps *eps, size_t n)
+{
+    bool dp_hash = n <= DP_HASH_MAX;
+    uint16_t weight =
+        dp_hash && n > 1 ? (DP_HASH_SLOTS - 1) / n : EQUAL_WEIGHT;
+    uint32_t *ids = assign_bucket_ids(eps, n);
+
+    for (size_t i = 0; i < n; i++) {
+        put_endpoint(g, svc, &eps[i]);
+        group_put_bucket(g, ids[i], weight);
+    }
+    free(ids);
+    if (dp_hash && n > 1) {
+        put_endpoint(g, svc, &eps[0]);
+        group_put_bucket(g, EXTRA_BUCKET_ID, 1);
+    }
+}
+
+static int
+render_one(const struct pipe_service *svc, uint32_t group_id,
+           const struct pipe_target *part, struct fout *out)
+{
+    struct group g;
+    int error;
+
+    group_init(&g, group_id);
+    if (part->n_eps <= DP_HASH_MAX) {
+        use_dp_hash(&g);
+    } else {
+        /* Every leaf its own basis: what chose the leaf must not choose
+         * again. */
+        use_hash(&g, svc, 1 + (group_id & GROUP_LEAF_MAX));
+    }
+    put_endpoints(&g, svc, part->eps, part->n_eps);
+    error = fout_group(out, &g.gm, NULL);
+    group_uninit(&g);
+    return error;
+}
+
+static int
+render_leaves(const struct pipe_service *svc, enum pipe_scope scope,
+              const struct pipe_target *target, struct fout *out)
+{
+    bool local = scope == PIPE_SCOPE_LOCAL;
+    size_t n_leaves = DIV_ROUND_UP(target->n_eps, LEAF_SIZE);
+    size_t start = 0;
+    struct group top;
+    int error = 0;
+
+    group_init(&top, group_id_make(svc->object_id, local, 0));
+    use_hash(&top, svc, 0);
+    for (size_t i = 0; i < n_leaves && !error; i++) {
+        uint32_t leaf_id = group_id_make(svc->object_id, local, i + 1);
+        size_t end = target->n_eps * (i + 1) / n_leaves;
+        struct pipe_target leaf = {
+            .verdict = PIPE_SELECT,
+            .eps = target->eps + start,
+            .n_eps = end - start,
+        };
+
+        error = render_one(svc, leaf_id, &leaf, out);
+        ofpact_put_GROUP(&top.ofpacts)->group_id = leaf_id;
+        group_put_bucket(&top, i, EQUAL_WEIGHT);
+        start = end;
+    }
+    if (!error) {
+        error = fout_group(out, &top.gm, NULL);
+    }
+    group_uninit(&top);
+    return error;
+}
+
+int
+group_render(const struct pipe_service *svc, enum pipe_scope scope,
+             struct fout *out, struct err *err)
+{
+    struct pipe_target target = svc->targets[scope];
+    size_t n = target.n_eps;
+    int error;
+
+    target.n_eps = MIN(n, PIPE_MAX_ENDPOINTS);
+    if (target.n_eps <= GROUP_MAX) {
+        error = render_one(svc,
+                           group_id_make(svc->object_id,
+                                         scope == PIPE_SCOPE_LOCAL, 0),
+                           &target, out);
+    } else {
+        error = render_leaves(svc, scope, &target, out);
+    }
+    ovs_assert(!error); /* Sizes follow from the constants above. */
+
+    if (n > target.n_eps) {
+        err_set(err, "%zu endpoints are more than %d: the rest is left out", n,
+                PIPE_MAX_ENDPOINTS);
+        return E2BIG;
+    }
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The node and a pod, stage by stage, and the addresses of the pipeline's
+ * own. */
+
+#include "ofproxyd/pipeline/pipeline.h"
+
+#include "build.h"
+
+struct ip
+pipe_virtual_ip(enum ip_family family)
+{
+    if (family == IP_V4) {
+        return ip_from_v4(htonl(0xa9fe00fd)); /* 169.254.0.253 */
+    } else {
+        struct ip ip = { .in6.s6_addr = { 0xfc, 0x01, [10] = 0xaa, 0xbb, 0xcc,
+                                          0xdd, 0xee, 0xff } };
+        return ip;
+    }
+}
+
+struct eth_addr
+pipe_virtual_mac(void)
+{
+    struct eth_addr mac = { { { 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff } } };
+
+    return mac;
+}
+
+static void
+render_misses(struct build *b)
+{
+    for (size_t i = 0; i < n_pipe_tables; i++) {
+        const struct pipe_table_info *t = &pipe_tables[i];
+
+        switch (t->miss) {
+        case PIPE_MISS_NEXT:
+            build_flow(b, t->id, PIPE_PRIO_MISS);
+            build_goto(b, t->next);
+            build_done(b);
+            break;
+        case PIPE_MISS_DROP:
+            /* OpenFlow drops without a flow; with one it is seen and
+             * counted. */
+            build_flow(b, t->id, PIPE_PRIO_MISS);
+            build_done(b);
+            break;
+        case PIPE_MISS_SPECIAL: break;
+        }
+    }
+}
+
+void
+pipe_render_node(const struct pipe_node *node, struct fout *out)
+{
+    struct build b;
+
+    build_init(&b, out, cookie_make(COOKIE_PIPELINE, 0));
+    render_misses(&b);
+    classify_render_node(node, &b);
+    conntrack_render_node(node, &b);
+    service_render_node(node, &b);
+    routing_render_node(node, &b);
+    build_uninit(&b);
+}
+
+void
+pipe_render_pod(const struct pipe_node *node, const struct pipe_pod *pod,
+                struct fout *out)
+{
+    struct build b;
+
+    if (!node->gateway_ofport) {
+        return;
+    }
+    build_init(&b, out, cookie_make(COOKIE_POD, pod->ofport));
+    classify_render_pod(node, pod, &b);
+    conntrack_render_pod(pod, &b);
+    routing_render_pod(node, pod, &b);
+    build_uninit(&b);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From the destination address to the output port. */
+
+#include "build.h"
+
+#include <flow.h>
+#include <odp-netlink.h>
+#include <packets.h>
+
+/* To the host: it routes what is nobody's here. */
+static void
+build_to_gateway(const struct pipe_node *node, struct build *b)
+{
+    build_set_eth_dst(b, node->gateway_mac);
+    build_set_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
+}
+
+static void
+render_gateway_routes(const struct pipe_node *node, struct build *b,
+                      enum ip_family family)
+{
+    if (!ip_is_none(&node->gateway_ips[family])) {
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_HIGH);
+        build_match_dst(b, &node->gateway_ips[family]);
+        build_to_gateway(node, b);
+        build_goto(b, PIPE_T_DEC_TTL);
+        build_done(b);
+    }
+
+    /* Answers leave the way that the question came. */
+    build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_HIGH);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_REPLY_DIR | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_CT_SOURCE, PIPE_V_CT_SOURCE_GATEWAY);
+    build_to_gateway(node, b);
+    build_goto(b, PIPE_T_DEC_TTL);
+    build_done(b);
+
+    /* A Service's endpoint outside the pod network.  The host, which is the
+     * router, counts the hop. */
+    build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_LOW);
+    build_match_family(b, family);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+    build_match_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+    build_to_gateway(node, b);
+    build_goto(b, PIPE_T_SNAT_MARK);
+    build_done(b);
+}
+
+static void
+render_l3_miss(struct build *b)
+{
+    build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_MISS);
+    build_set_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
+    build_goto(b, PIPE_T_L2_FORWARDING);
+    build_done(b);
+}
+
+/* The host has counted its own hop. */
+static void
+render_dec_ttl(struct build *b)
+{
+    build_flow(b, PIPE_T_DEC_TTL, PIPE_PRIO_HIGH);
+    build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+    build_goto(b, PIPE_T_SNAT_MARK);
+    build_done(b);
+
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        struct ofpact_cnt_ids *ids;
+        uint16_t id = 0;
+
+        build_flow(b, PIPE_T_DEC_TTL, PIPE_PRIO_NORMAL);
+        build_match_family(b, f);
+        ids = ofpact_put_DEC_TTL(&b->ofpacts);
+        ofpbuf_put(&b->ofpacts, &id, sizeof id);
+        ids = b->ofpacts.header;
+        ids->n_controllers = 1;
+        ofpact_finish_DEC_TTL(&b->ofpacts, &ids);
+        build_goto(b, PIPE_T_SNAT_MARK);
+        build_done(b);
+    }
+}
+
+static void
+render_l2(struct build *b, struct eth_addr mac, uint16_t ofport)
+{
+    build_flow(b, PIPE_T_L2_FORWARDING, PIPE_PRIO_NORMAL);
+    match_set_dl_dst(&b->match, mac);
+    build_set_field(b, PIPE_F_TARGET_PORT, ofport);
+    build_set_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
+    build_goto(b, PIPE_T_CT_COMMIT);
+    build_done(b);
+}
+
+static void
+render_output(struct build *b)
+{
+    struct ofpact_output_reg *output;
+
+    build_flow(b, PIPE_T_OUTPUT, PIPE_PRIO_HIGH);
+    build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES);
+    build_match_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
+    ofpact_put_OUTPUT(&b->ofpacts)->port = OFPP_IN_PORT;
+    build_done(b);
+
+    build_flow(b, PIPE_T_OUTPUT, PIPE_PRIO_NORMAL);
+    build_match_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
+    output = ofpact_put_OUTPUT_REG(&b->ofpacts);
+    output->max_len = UINT16_MAX;
+    output->src.field = mf_from_id(pipe_fields[PIPE_F_TARGET_PORT].reg);
+    output->src.n_bits = 32;
+    build_done(b);
+}
+
+void
+routing_render_node(const struct pipe_node *node, struct build *b)
+{
+    render_l3_miss(b);
+    render_dec_ttl(b);
+    render_output(b);
+
+    /* Pods of this node among themselves: their MAC addresses are right
+     * unless a Service was in between. */
+    for (size_t i = 0; i < node->n_pod_cidrs; i++) {
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
+        build_match_dst_cidr(b, &node->pod_cidrs[i]);
+        build_match_field(b, PIPE_F_REWRITE_MAC, 0);
+        build_goto(b, PIPE_T_L2_FORWARDING);
+        build_done(b);
+    }
+
+    if (node->gateway_ofport) {
+        for (int f = 0; f < N_IP_FAMILIES; f++) {
+            render_gateway_routes(node, b, f);
+        }
+        render_l2(b, node->gateway_mac, node->gateway_ofport);
+    }
+}
+
+void
+routing_render_pod(const struct pipe_node *node, const struct pipe_pod *pod,
+                   struct build *b)
+{
+    for (size_t i = 0; i < pod->n_ips; i++) {
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
+        build_match_dst(b, &pod->ips[i]);
+        build_match_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+        build_set_eth_src(b, node->gateway_mac);
+        build_set_eth_dst(b, pod->mac);
+        build_goto(b, PIPE_T_DEC_TTL);
+        build_done(b);
+    }
+    render_l2(b, pod->mac, pod->ofport);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The pipeline's flows and groups, as golden text. */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <util.h>
+
+#include "../support/golden.h"
+#include "ofproxyd/base/hash.h"
+#include "ofproxyd/flow/cookie.h"
+#include "ofproxyd/pipeline/pipeline.h"
+#include "ofproxyd/pipeline/tables.h"
+
+static struct ip
+ip(const char *s)
+{
+    struct ip result;
+
+    assert_int_equal(ip_from_string(s, &result), 0);
+    return result;
+}
+
+static const struct eth_addr gateway_mac = { { { 0x0a, 0, 0, 0, 0, 1 } } };
+
+static struct cidr pod_cidrs[2];
+
+static struct pipe_node
+make_node(void)
+{
+    struct pipe_node node = {
+        .gateway_ofport = 32769,
+        .gateway_mac = gateway_mac,
+        .gateway_ips = { ip("192.0.2.1"), ip("2001:db8:1::1") },
+        .pod_cidrs = pod_cidrs,
+        .n_pod_cidrs = 2,
+        .meter_id = 3841,
+    };
+
+    assert_int_equal(cidr_parse("192.0.2.0/24", &pod_cidrs[0]), 0);
+    assert_int_equal(cidr_parse("2001:db8:1::/64", &pod_cidrs[1]), 0);
+    return node;
+}
+
+static void
+check(const char *name, struct fout *out)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    golden_format(out, &ds);
+    golden_check(name, ds_cstr(&ds));
+    ds_destroy(&ds);
+    fout_clear(out);
+    free(out->items);
+}
+
+static void
+tables_have_increasing_ids_and_their_names(void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < n_pipe_tables; i++) {
+        assert_string_equal(pipe_table_name(pipe_tables[i].id),
+                            pipe_tables[i].name);
+        assert_true(!i || pipe_tables[i - 1].id < pipe_tables[i].id);
+        if (pipe_tables[i].miss == PIPE_MISS_NEXT) {
+            assert_true(pipe_tables[i].next > pipe_tables[i].id);
+        }
+    }
+    assert_string_equal(pipe_table_name(200), "?");
+}
+
+static void
+fields_of_one_register_do_not_overlap(void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < n_pipe_fields; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (pipe_fields[i].reg == pipe_fields[j].reg) {
+                assert_int_equal(pipe_field_mask(i) & pipe_field_mask(j), 0);
+            }
+        }
+    }
+}
+
+static void
+node_renders_as_expected(void **state)
+{
+    struct pipe_node node = make_node();
+    struct fout out = FOUT_INIT;
+
+    (void) state;
+    pipe_render_node(&node, &out);
+    check("node.txt", &out);
+}
+
+static void
+node_without_gateway_renders_what_does_not_name_it(void **state)
+{
+    struct pipe_node node = { .meter_id = 3841 };
+    struct fout out = FOUT_INIT;
+
+    (void) state;
+    pipe_render_node(&node, &out);
+    check("node-without-gateway.txt", &out);
+}
+
+static void
+pod_renders_as_expected(void **state)
+{
+    struct pipe_node node = make_node();
+    struct ip ips[] = { ip("192.0.2.7"), ip("2001:db8:1::7") };
+    struct pipe_pod pod = {
+        .ofport = 5,
+        .mac = { { { 0x0a, 0x58, 0xc0, 0, 2, 7 } } },
+        .ips = ips,
+        .n_ips = 2,
+    };
+    struct fout out = FOUT_INIT;
+
+    (void) state;
+    pipe_render_pod(&node, &pod, &out);
+    check("pod.txt", &out);
+
+    node.gateway_ofport = 0;
+    pipe_render_pod(&node, &pod, &out);
+    assert_int_equal(out.n, 0);
+}
+
+/* Services. */
+
+#define MAX_EPS (PIPE_MAX_ENDPOINTS + 1)
+
+static struct eps *
+make_eps(enum ip_family family, size_t n)
+{
+    struct eps *eps = xcalloc(n, sizeof *eps);
+
+    for (size_t i = 0; i < n; i++) {
+        if (family == IP_V4) {
+            eps[i].ip = ip_from_v4(htonl(0xc6120000 + i)); /* 198.18/15 */
+        } else {
+            eps[i].ip = ip("2001:db8:2::");
+            eps[i].ip.in6.s6_addr[13] = i >> 16;
+            eps[i].ip.in6.s6_addr[14] = i >> 8;
+            eps[i].ip.in6.s6_addr[15] = i;
+        }
+        eps[i].port = 8080;
+    }
+    return eps;
+}
+
+static int
+render(enum ip_family family, enum proto proto, struct pipe_target target,
+       struct fout *out, struct err *err)
+{
+    struct pipe_frontend frontend = {
+        .ip = family == IP_V4 ? ip("203.0.113.10") : ip("2001:db8:3::10"),
+        .port = 80,
+        .scope = PIPE_SCOPE_CLUSTER,
+    };
+    struct pipe_service svc = {
+        .object_id = 0x12345,
+        .family = family,
+        .proto = proto,
+        .frontends = &frontend,
+        .n_frontends = 1,
+        .targets = { target },
+    };
+
+    return pipe_render_service(&svc, out, err);
+}
+
+static void
+service_renders_as_expected(void **state)
+{
+    static const struct {
+        const char *name;
+        enum ip_family family;
+        enum proto proto;
+        enum pipe_verdict verdict;
+        size_t n_eps;
+    } cases[] = {
+        { "service-tcp4.txt", IP_V4, PROTO_TCP, PIPE_SELECT, 3 },
+        { "service-udp4.txt", IP_V4, PROTO_UDP, PIPE_SELECT, 1 },
+        { "service-sctp4.txt", IP_V4, PROTO_SCTP, PIPE_SELECT, 2 },
+        { "service-tcp6.txt", IP_V6, PROTO_TCP, PIPE_SELECT, 2 },
+        { "service-udp6.txt", IP_V6, PROTO_UDP, PIPE_SELECT, 2 },
+        { "service-sctp6.txt", IP_V6, PROTO_SCTP, PIPE_SELECT, 2 },
+        { "service-reject.txt", IP_V4, PROTO_TCP, PIPE_REJECT, 0 },
+        { "service-drop.txt", IP_V6, PROTO_UDP, PIPE_DROP, 0 },
+        { "service-65.txt", IP_V4, PROTO_UDP, PIPE_SELECT, 65 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct eps *eps = make_eps(cases[i].family, cases[i].n_eps);
+        struct pipe_target target = {
+            .verdict = cases[i].verdict,
+            .eps = eps,
+            .n_eps = cases[i].n_eps,
+        };
+        struct fout out = FOUT_INIT;
+
+        assert_int_equal(render(cases[i].family, cases[i].proto, target, &out,
+                                NULL),
+                         0);
+        check(cases[i].name, &out);
+        free(eps);
+    }
+}
+
+static void
+scopes_have_groups_of_their_own(void **state)
+{
+    struct eps *eps = make_eps(IP_V4, 3);
+    struct pipe_frontend frontends[] = {
+        { .ip = ip("203.0.113.10"), .port = 80, PIPE_SCOPE_CLUSTER },
+        { .ip = ip("203.0.113.11"), .port = 80, PIPE_SCOPE_LOCAL },
+        { .ip = ip("203.0.113.12"), .port = 80, PIPE_SCOPE_LOCAL },
+    };
+    struct pipe_service svc = {
+        .object_id = 1,
+        .proto = PROTO_TCP,
+        .frontends = frontends,
+        .n_frontends = 3,
+        .targets = { { PIPE_SELECT, eps, 3 }, { PIPE_SELECT, eps, 1 } },
+    };
+    struct fout out = FOUT_INIT;
+
+    (void) state;
+    assert_int_equal(pipe_render_service(&svc, &out, NULL), 0);
+    check("service-two-scopes.txt", &out);
+    free(eps);
+}
+
+/* Numbers of endpoints around every limit, both families: no group is too
+ * large, every endpoint has its bucket, leaves differ by at most one. */
+static void
+d1_d2_any_number_of_endpoints_fits(void **state)
+{
+    static const size_t numbers[] = { 1,    2,    63,   64,    65,    511,
+                                      512,  549,  550,  551,   600,   700,
+                                      744,  745,  800,  900,   1000,  1001,
+                                      1500, 5000, 9999, 10000, 100000 };
+
+    (void) state;
+    for (int family = 0; family < N_IP_FAMILIES; family++) {
+        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+            size_t n = numbers[i];
+            struct eps *eps = make_eps(family, n);
+            struct pipe_target target = { PIPE_SELECT, eps, n };
+            struct fout out = FOUT_INIT;
+            size_t n_groups = 0;
+
+            assert_int_equal(render(family, PROTO_TCP, target, &out, NULL), 0);
+            for (size_t j = 0; j < out.n; j++) {
+                if (fitem_kind(out.items[j]) == FITEM_GROUP) {
+                    n_groups++;
+                    assert_true(fitem_size(out.items[j])
+                                <= FITEM_GROUP_MAX_BYTES);
+                }
+            }
+            assert_int_equal(n_groups,
+                             n <= 550 ? 1 : 1 + DIV_ROUND_UP(n, 500));
+            fout_clear(&out);
+            free(out.items);
+            free(eps);
+        }
+    }
+}
+
+static void
+too_many_endpoints_are_cut_off_and_said_so(void **state)
+{
+    struct eps *eps = make_eps(IP_V4, MAX_EPS);
+    struct pipe_target target = { PIPE_SELECT, eps, MAX_EPS };
+    struct fout out = FOUT_INIT;
+    struct err err;
+
+    (void) state;
+    assert_int_equal(render(IP_V4, PROTO_TCP, target, &out, &err), E2BIG);
+    assert_string_equal(err.msg, "100001 endpoints are more than 100000: the "
+                                 "rest is left out");
+    assert_true(out.n > 200);
+    fout_clear(&out);
+    free(out.items);
+    free(eps);
+}
+
+static void
+rendering_twice_gives_the_same_bytes(void **state)
+{
+    struct eps *eps = make_eps(IP_V6, 700);
+    struct pipe_target target = { PIPE_SELECT, eps, 700 };
+    struct fout a = FOUT_INIT, b = FOUT_INIT;
+
+    (void) state;
+    assert_int_equal(render(IP_V6, PROTO_TCP, target, &a, NULL), 0);
+    assert_int_equal(render(IP_V6, PROTO_TCP, target, &b, NULL), 0);
+    assert_int_equal(a.n, b.n);
+    for (size_t i = 0; i < a.n; i++) {
+        assert_true(fitem_equals(a.items[i], b.items[i]));
+    }
+    fout_clear(&a);
+    fout_clear(&b);
+    free(a.items);
+    free(b.items);
+    free(eps);
+}
+
+/* Others see these numbers. */
+static void
+the_stable_hash_does_not_change(void **state)
+{
+    (void) state;
+    assert_int_equal(stable_hash("", 0, 0), 0xab3e7c0b);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_have_increasing_ids_and_their_names),
+        cmocka_unit_test(fields_of_one_register_do_not_overlap),
+        cmocka_unit_test(node_renders_as_expected),
+        cmocka_unit_test(node_without_gateway_renders_what_does_not_name_it),
+        cmocka_unit_test(pod_renders_as_expected),
+        cmocka_unit_test(service_renders_as_expected),
+        cmocka_unit_test(scopes_have_groups_of_their_own),
+        cmocka_unit_test(d1_d2_any_number_of_endpoints_fits),
+        cmocka_unit_test(too_many_endpoints_are_cut_off_and_said_so),
+        cmocka_unit_test(rendering_twice_gives_the_same_bytes),
+        cmocka_unit_test(the_stable_hash_does_not_change),
+    };
+
+    return cmocka_run_group_tests_name("pipeline", tests, NULL, NULL);
+}
