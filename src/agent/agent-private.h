@@ -28,6 +28,7 @@ struct agent {
 
     struct pacer pacer;
     bool bridge_ok;
+    bool bridge_seen;       /* The bridge has existed. */
     bool local_changed;     /* The node or a pod wants something else. */
     bool complete;          /* All was listed and rendered once. */
     long long int retry_ms; /* Of the next set-aside object, or LLONG_MAX. */

@@ -167,15 +167,19 @@ answer_rejects(struct agent *a)
     poll_immediate_wake();
 }
 
-/* The bridge appeared: no need to wait out the backoff of a connection that
- * failed because it was not there. */
+/* There is nothing to connect to before the bridge exists; and when it was
+ * made anew, no need to wait out the backoff of a connection that broke. */
 static void
-watch_bridge(struct agent *a, const struct ovsdb_state *db)
+run_ofconn(struct agent *a, const struct ovsdb_state *db)
 {
     if (db->bridge_ok && !a->bridge_ok) {
         ofconn_kick(a->ofconn);
     }
     a->bridge_ok = db->bridge_ok;
+    a->bridge_seen |= db->bridge_ok;
+    if (a->bridge_seen) {
+        ofconn_run(a->ofconn);
+    }
 }
 
 /* Services are rendered when everything has been listed and, the first time,
@@ -236,7 +240,6 @@ agent_run(struct agent *a)
     kube_run(a->kube);
     ovsdb_run(a->ovsdb);
     db = ovsdb_state(a->ovsdb);
-    watch_bridge(a, db);
     a->local_changed |= local_run(a->local, db);
 
     if (has_work(a)) {
@@ -251,7 +254,7 @@ agent_run(struct agent *a)
         /* Drift, or an object whose time to be tried again has come. */
         ofconn_flush(a->ofconn);
     }
-    ofconn_run(a->ofconn);
+    run_ofconn(a, db);
     answer_rejects(a);
     host_run(a->host);
     report_set_aside(a);
@@ -262,7 +265,9 @@ agent_wait(struct agent *a)
 {
     kube_wait(a->kube);
     ovsdb_wait(a->ovsdb);
-    ofconn_wait(a->ofconn);
+    if (a->bridge_seen) {
+        ofconn_wait(a->ofconn);
+    }
     host_wait(a->host);
     if (a->pacer.due_ms != LLONG_MAX) {
         poll_timer_wait_until(a->pacer.due_ms);

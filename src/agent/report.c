@@ -106,7 +106,7 @@ agent_format_endpoints(const struct agent *a, const char *ns, const char *name,
                        struct ds *ds)
 {
     const struct model_service *ms = model_find_service(a->model, ns, name);
-    const struct node *node = model_own_node(a->model);
+    struct eps_place here = eps_own_place(a->model);
 
     if (!ms || !ms->svc) {
         return ENOENT;
@@ -120,8 +120,7 @@ agent_format_endpoints(const struct agent *a, const char *ns, const char *name,
             if (ip_is_none(&ms->svc->cluster_ips[f])) {
                 continue;
             }
-            eps_choose(ms, port, f, model_node_name(a->model),
-                       node ? node->zone : "", &choice);
+            eps_choose(ms, port, f, &here, &choice);
             ds_put_format(ds, "%s/%s:%s/%s (%s)%s\n", ns, name, port->name,
                           proto_name(port->proto), ip_family_name(f),
                           choice.has_any ? "" : " no usable endpoint");

@@ -222,7 +222,7 @@ static void
 unit_render(struct services *s, const struct model_service *ms,
             const struct svc_port *port, struct unit *u)
 {
-    const struct node *node = model_own_node(s->model);
+    struct eps_place here = eps_own_place(s->model);
     struct eps_choice choice;
     struct pipe_frontend frontend = {
         .ip = ms->svc->cluster_ips[u->family],
@@ -245,8 +245,7 @@ unit_render(struct services *s, const struct model_service *ms,
     struct fout out = FOUT_INIT;
     struct err err;
 
-    eps_choose(ms, port, u->family, model_node_name(s->model),
-               node ? node->zone : "", &choice);
+    eps_choose(ms, port, u->family, &here, &choice);
     svc.targets[PIPE_SCOPE_CLUSTER] = make_target(&choice.cluster, &choice);
     svc.targets[PIPE_SCOPE_LOCAL] = make_target(&choice.local, &choice);
     if (pipe_render_service(&svc, &out, &err)) {

@@ -85,10 +85,10 @@ intern_ref(struct intern_pool *pool OVS_UNUSED, const char *s)
 }
 
 void
-intern_unref(struct intern_pool *pool, const char *s)
+intern_unref(struct intern_pool *pool, const char *interned)
 {
-    if (s) {
-        struct interned *i = interned_from_string(s);
+    if (interned) {
+        struct interned *i = interned_from_string(interned);
 
         ovs_assert(i->n_refs);
         if (!--i->n_refs) {

@@ -74,8 +74,7 @@ parse_v4(const char *s, uint32_t *ret_v4)
 static bool
 parse_v6(const char *s, struct in6_addr *ret)
 {
-    const char *dot = strchr(s, '.');
-    if (!dot) {
+    if (!strchr(s, '.')) {
         return inet_pton(AF_INET6, s, ret) == 1;
     }
 
@@ -83,7 +82,7 @@ parse_v6(const char *s, struct in6_addr *ret)
      * groups of hexadecimal digits instead. */
     const char *tail = strrchr(s, ':') + 1;
     uint32_t v4;
-    if (dot < tail || !parse_v4(tail, &v4)) {
+    if (!parse_v4(tail, &v4)) {
         return false;
     }
 

@@ -14,6 +14,10 @@
  * directory than tests/data. */
 void golden_check(const char *name, const char *text);
 
+/* The same with a file of the documentation, made from the code: 'path' is
+ * relative to the top of the tree. */
+void golden_check_file(const char *path, const char *text);
+
 /* Appends all items, sorted, one a line, with the pipeline's table names. */
 void golden_format(const struct fout *, struct ds *);
 

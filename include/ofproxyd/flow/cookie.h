@@ -25,16 +25,16 @@
  * another version are ours, too, and never wanted. */
 #define COOKIE_LAYOUT 1
 
-/*                   symbol     value  name */
-#define COOKIE_CATEGORIES                    \
-    COOKIE_CATEGORY(PIPELINE, 0, "pipeline") \
-    COOKIE_CATEGORY(POD, 1, "pod")           \
-    COOKIE_CATEGORY(SERVICE, 3, "service")   \
-    COOKIE_CATEGORY(NODE, 5, "node")         \
-    COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster")
+/*              symbol      value  name        its object id */
+#define COOKIE_CATEGORIES                                                  \
+    COOKIE_CATEGORY(PIPELINE, 0, "pipeline", "0")                          \
+    COOKIE_CATEGORY(POD, 1, "pod", "the pod's OpenFlow port")              \
+    COOKIE_CATEGORY(SERVICE, 3, "service", "a Service port in one family") \
+    COOKIE_CATEGORY(NODE, 5, "node", "reserved for other nodes")           \
+    COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster", "reserved")
 
 enum cookie_category {
-#define COOKIE_CATEGORY(SYM, VALUE, NAME) COOKIE_##SYM = VALUE,
+#define COOKIE_CATEGORY(SYM, VALUE, NAME, OBJECT) COOKIE_##SYM = VALUE,
     COOKIE_CATEGORIES
 #undef COOKIE_CATEGORY
 };

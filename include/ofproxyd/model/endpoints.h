@@ -38,11 +38,20 @@ struct eps_choice {
     bool has_any;
 };
 
-/* Chooses for port 'port' of 'ms->svc', which must not be NULL, in 'family'.
- * 'node_name' is this node, 'zone' its zone or "" if unknown; neither is
- * NULL.  '*ret' is the caller's to eps_choice_uninit(). */
+/* Where the choice is made. */
+struct eps_place {
+    const char *node_name;
+    const char *zone; /* "" if unknown. */
+};
+
+/* The node that 'model' is of, with the zone that its Node object has now.
+ * Valid until the model changes. */
+struct eps_place eps_own_place(const struct model *model);
+
+/* Chooses for port 'port' of 'ms->svc', which must not be NULL, in 'family',
+ * on the node 'here'.  '*ret' is the caller's to eps_choice_uninit(). */
 void eps_choose(const struct model_service *ms, const struct svc_port *port,
-                enum ip_family family, const char *node_name, const char *zone,
+                enum ip_family family, const struct eps_place *here,
                 struct eps_choice *ret);
 void eps_choice_uninit(struct eps_choice *);
 

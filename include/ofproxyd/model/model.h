@@ -82,8 +82,11 @@ void model_destroy(struct model *); /* NULL is allowed. */
 struct intern_pool *model_pool(struct model *);
 const char *model_node_name(const struct model *);
 
-/* Each takes ownership of its object and returns true if the model
- * changed. */
+/* Each takes ownership of its object, which was packed with model_pool(), and
+ * returns true if the model changed.  An equal object replaces the stored one,
+ * for its 'meta.version', but isn't a change; unless a slice thereby overtakes
+ * another one of its Service, since the newer of two slices decides about an
+ * endpoint that stands in both. */
 bool model_put_svc(struct model *, struct svc *);
 bool model_put_slice(struct model *, struct slice *);
 bool model_put_node(struct model *, struct node *);
@@ -100,7 +103,8 @@ void model_keep(struct model *, enum model_kind, const char *ns,
                 const char *name);
 
 /* Brackets a complete list.  A second begin before the end starts over.  The
- * end removes what was not put since the begin, and returns how many. */
+ * end removes what was neither put nor kept since the begin, and returns how
+ * many. */
 void model_relist_begin(struct model *, enum model_kind);
 size_t model_relist_end(struct model *, enum model_kind);
 
@@ -115,8 +119,9 @@ bool model_kind_synced(const struct model *, enum model_kind);
 const struct model_service *model_pop_dirty(struct model *);
 bool model_has_dirty(const struct model *);
 
-/* Puts a Service back into the queue, or all of them (after a change that
- * bears on every one, such as the own node's zone). */
+/* Puts a Service back into the queue, even one that has gone altogether, or
+ * all of them (after a change that bears on every one, such as the own node's
+ * zone). */
 void model_mark_dirty(struct model *, const char *ns, const char *name);
 void model_mark_all_dirty(struct model *);
 
@@ -132,7 +137,9 @@ const struct node *model_find_node(const struct model *, const char *name);
 const struct node *model_own_node(const struct model *);
 
 /* Iteration in no particular order, as HMAP_FOR_EACH over
- * struct model_service 'hmap_node' and struct model_node 'hmap_node'. */
+ * struct model_service 'hmap_node' and struct model_node 'hmap_node'.  A
+ * Service that has gone is among them, without its halves, until it is taken
+ * from the queue. */
 const struct hmap *model_services(const struct model *);
 const struct hmap *model_nodes(const struct model *);
 

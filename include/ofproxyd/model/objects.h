@@ -10,7 +10,8 @@
  * repeat; it never changes after it was packed.  A decoder fills a struct on
  * its stack that points wherever it likes and calls x_pack() to get the
  * object; x_free() takes it back.  Strings that are absent are "" (not
- * NULL) unless said otherwise. */
+ * NULL) unless said otherwise; arrays without elements may be NULL in what a
+ * decoder fills and are NULL in the object. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 
 /* What all three kinds carry in metadata. */
 struct obj_meta {
-    const char *ns;   /* "" for cluster-scoped kinds. */
+    const char *ns;   /* Interned; "" for cluster-scoped kinds. */
     const char *name; /* Never "". */
     const char *uid;
     uint64_t version;  /* resourceVersion if it is a decimal number, else 0.
@@ -128,7 +129,7 @@ struct node {
 /* x_pack() returns a copy of '*tmpl' in one block, its repeating strings
  * interned in 'pool'; 'tmpl' and what it points to stay the caller's.
  * x_free() frees it (NULL is allowed).  x_equals() compares everything but
- * 'meta.version'.  x_size() is the number of bytes that the object owns. */
+ * 'meta.version'. */
 struct svc *svc_pack(const struct svc *tmpl, struct intern_pool *pool);
 void svc_free(struct svc *, struct intern_pool *pool);
 bool svc_equals(const struct svc *, const struct svc *);

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The endpoint choice: all endpoints of the Service port are collected from
+ * its slices, sorted, cut to one per address and port, judged once, and then
+ * picked into the lists that the policies ask for. */
+
+#include "ofproxyd/model/endpoints.h"
+
+#include <string.h>
+
+#include <util.h>
+
+struct candidate {
+    struct eps eps;
+    const struct slice_endpoint *from;
+    const struct slice *slice;
+
+    /* Filled in by judge(). */
+    bool fallback;     /* Serves while it terminates. */
+    bool on_our_node;  /* Its node hints name our node. */
+    bool for_our_zone; /* Its zone hints name our zone. */
+};
+
+struct candidates {
+    struct candidate *c;
+    size_t n;
+    bool any_ready, any_fallback;
+};
+
+/* Which hints limit the endpoints of policy Cluster. */
+enum topology {
+    TOPOLOGY_NONE,
+    TOPOLOGY_SAME_NODE,
+    TOPOLOGY_SAME_ZONE
+};
+
+/* Predicates for pick(). */
+typedef bool pick_func(const struct candidate *, enum topology);
+
+int
+eps_compare(const struct eps *a, const struct eps *b)
+{
+    int cmp = ip_compare(&a->ip, &b->ip);
+
+    return cmp ? cmp : (a->port > b->port) - (a->port < b->port);
+}
+
+/* Orders duplicates, the one that stands for all of them first.  A total
+ * order: an address that moves between pods or slices must not flap with the
+ * order of the events that reported it. */
+static int
+compare_rank(const struct candidate *a, const struct candidate *b)
+{
+    const struct slice_endpoint *x = a->from;
+    const struct slice_endpoint *y = b->from;
+
+    if (x->terminating != y->terminating) {
+        return x->terminating ? 1 : -1;
+    } else if (x->ready != y->ready) {
+        return x->ready ? -1 : 1;
+    } else if (x->serving != y->serving) {
+        return x->serving ? -1 : 1;
+    } else if (a->slice == b->slice) {
+        return (x > y) - (x < y);
+    } else if (a->slice->meta.version != b->slice->meta.version) {
+        return a->slice->meta.version > b->slice->meta.version ? -1 : 1;
+    }
+    return strcmp(a->slice->meta.name, b->slice->meta.name);
+}
+
+static int
+compare_candidates(const void *a_, const void *b_)
+{
+    const struct candidate *a = a_;
+    const struct candidate *b = b_;
+    int cmp = eps_compare(&a->eps, &b->eps);
+
+    return cmp ? cmp : compare_rank(a, b);
+}
+
+/* The slice's port for 'port', or NULL.  They match by name and protocol; the
+ * numbers have nothing to do with each other. */
+static const struct slice_port *
+match_port(const struct slice *slice, const struct svc_port *port)
+{
+    for (size_t i = 0; i < slice->n_ports; i++) {
+        const struct slice_port *p = &slice->ports[i];
+
+        if (p->proto == port->proto && !strcmp(p->name, port->name)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static void
+collect(const struct model_service *ms, const struct svc_port *port,
+        enum ip_family family, struct candidates *cs)
+{
+    const struct model_slice *m;
+    size_t max = 0;
+
+    LIST_FOR_EACH (m, list_node, &ms->slices) {
+        max += m->slice->family == family ? m->slice->n_endpoints : 0;
+    }
+    if (!max) {
+        return;
+    }
+    cs->c = xmalloc(max * sizeof *cs->c);
+
+    LIST_FOR_EACH (m, list_node, &ms->slices) {
+        const struct slice *slice = m->slice;
+        const struct slice_port *p;
+
+        p = slice->family == family ? match_port(slice, port) : NULL;
+        for (size_t i = 0; p && i < slice->n_endpoints; i++) {
+            const struct slice_endpoint *ep = &slice->endpoints[i];
+
+            cs->c[cs->n++] = (struct candidate){
+                .eps = { .ip = ep->ip, .port = p->port },
+                .from = ep,
+                .slice = slice,
+            };
+        }
+    }
+}
+
+static void
+drop_duplicates(struct candidates *cs)
+{
+    size_t n = 0;
+
+    if (cs->n) {
+        qsort(cs->c, cs->n, sizeof *cs->c, compare_candidates);
+    }
+    for (size_t i = 0; i < cs->n; i++) {
+        if (!n || eps_compare(&cs->c[n - 1].eps, &cs->c[i].eps)) {
+            cs->c[n++] = cs->c[i];
+        }
+    }
+    cs->n = n;
+}
+
+/* Is 'name' among 'names'?  "" stands for an unknown name and never is. */
+static bool
+names_contain(const char *const *names, size_t n, const char *name)
+{
+    for (size_t i = 0; *name && i < n; i++) {
+        if (!strcmp(names[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+judge(struct candidates *cs, const struct eps_place *here)
+{
+    for (size_t i = 0; i < cs->n; i++) {
+        struct candidate *c = &cs->c[i];
+        const struct slice_endpoint *ep = c->from;
+
+        c->eps.local =
+            ep->node && *here->node_name && !strcmp(ep->node, here->node_name);
+        c->fallback = ep->serving && ep->terminating;
+        c->on_our_node =
+            names_contain(ep->hint_nodes, ep->n_hint_nodes, here->node_name);
+        c->for_our_zone = names_contain(ep->zones, ep->n_zones, here->zone);
+        cs->any_ready |= ep->ready;
+        cs->any_fallback |= c->fallback;
+    }
+}
+
+/* Hints only count if every ready endpoint has them and one of them is for
+ * us: else following them would leave us too few endpoints, or none. */
+static enum topology
+choose_topology(const struct candidates *cs)
+{
+    bool all_node_hints = true, any_on_our_node = false;
+    bool all_zone_hints = true, any_for_our_zone = false;
+
+    for (size_t i = 0; i < cs->n; i++) {
+        const struct candidate *c = &cs->c[i];
+
+        if (c->from->ready) {
+            all_node_hints &= c->from->n_hint_nodes > 0;
+            any_on_our_node |= c->on_our_node;
+            all_zone_hints &= c->from->n_zones > 0;
+            any_for_our_zone |= c->for_our_zone;
+        }
+    }
+    return all_node_hints && any_on_our_node    ? TOPOLOGY_SAME_NODE
+           : all_zone_hints && any_for_our_zone ? TOPOLOGY_SAME_ZONE
+                                                : TOPOLOGY_NONE;
+}
+
+static bool
+is_ready_and_near(const struct candidate *c, enum topology topology)
+{
+    if (!c->from->ready) {
+        return false;
+    }
+    switch (topology) {
+    case TOPOLOGY_NONE: return true;
+    case TOPOLOGY_SAME_NODE: return c->on_our_node;
+    case TOPOLOGY_SAME_ZONE: return c->for_our_zone;
+    }
+    OVS_NOT_REACHED();
+}
+
+static bool
+is_fallback(const struct candidate *c, enum topology topology OVS_UNUSED)
+{
+    return c->fallback;
+}
+
+static bool
+is_local_and_ready(const struct candidate *c,
+                   enum topology topology OVS_UNUSED)
+{
+    return c->eps.local && c->from->ready;
+}
+
+static bool
+is_local_fallback(const struct candidate *c, enum topology topology OVS_UNUSED)
+{
+    return c->eps.local && c->fallback;
+}
+
+static void
+pick(const struct candidates *cs, pick_func *wanted, enum topology topology,
+     struct eps_list *list)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < cs->n; i++) {
+        n += wanted(&cs->c[i], topology);
+    }
+    if (!n) {
+        return;
+    }
+    list->eps = xmalloc(n * sizeof *list->eps);
+    for (size_t i = 0; i < cs->n; i++) {
+        if (wanted(&cs->c[i], topology)) {
+            list->eps[list->n++] = cs->c[i].eps;
+        }
+    }
+}
+
+static void
+fill_lists(const struct candidates *cs, struct eps_choice *choice)
+{
+    if (choice->uses_cluster) {
+        enum topology topology = choose_topology(cs);
+
+        pick(cs, is_ready_and_near, topology, &choice->cluster);
+        if (!choice->cluster.n) {
+            pick(cs, is_fallback, topology, &choice->cluster);
+        }
+    }
+    if (choice->uses_local) {
+        pick(cs, is_local_and_ready, TOPOLOGY_NONE, &choice->local);
+        if (!choice->local.n) {
+            pick(cs, is_local_fallback, TOPOLOGY_NONE, &choice->local);
+        }
+    }
+}
+
+/* Does externalTrafficPolicy Local mean anything for 'svc'? */
+static bool
+external_policy_is_local(const struct svc *svc)
+{
+    if (svc->external_policy != SVC_POLICY_LOCAL) {
+        return false;
+    }
+    switch (svc->type) {
+    case SVC_NODE_PORT:
+    case SVC_LOAD_BALANCER: return true;
+    case SVC_CLUSTER_IP: return svc->n_external_ips > 0;
+    case SVC_EXTERNAL_NAME: return false;
+    }
+    OVS_NOT_REACHED();
+}
+
+struct eps_place
+eps_own_place(const struct model *model)
+{
+    const struct node *node = model_own_node(model);
+
+    return (struct eps_place){
+        .node_name = model_node_name(model),
+        .zone = node ? node->zone : "",
+    };
+}
+
+void
+eps_choose(const struct model_service *ms, const struct svc_port *port,
+           enum ip_family family, const struct eps_place *here,
+           struct eps_choice *ret)
+{
+    const struct svc *svc = ms->svc;
+    bool external = svc_port_is_external(svc, port, family);
+    bool internal_local = svc->internal_policy == SVC_POLICY_LOCAL;
+    struct candidates cs = { .c = NULL };
+
+    collect(ms, port, family, &cs);
+    drop_duplicates(&cs);
+    judge(&cs, here);
+
+    *ret = (struct eps_choice){
+        .uses_cluster = !internal_local || external,
+        .uses_local =
+            internal_local || (external && external_policy_is_local(svc)),
+        .has_any = cs.any_ready || cs.any_fallback,
+    };
+    fill_lists(&cs, ret);
+    free(cs.c);
+}
+
+void
+eps_choice_uninit(struct eps_choice *choice)
+{
+    free(choice->cluster.eps);
+    free(choice->local.eps);
+}
+
+bool
+svc_port_is_external(const struct svc *svc, const struct svc_port *port,
+                     enum ip_family family)
+{
+    if (port->node_port) {
+        return true;
+    }
+    for (size_t i = 0; i < svc->n_external_ips; i++) {
+        if (ip_family(&svc->external_ips[i]) == family) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < svc->n_ingress; i++) {
+        if (!svc->ingress[i].proxy
+            && ip_family(&svc->ingress[i].ip) == family) {
+            return true;
+        }
+    }
+    return false;
+}
