@@ -68,6 +68,7 @@ HDRS    := $(sort $(shell find include src tests -name '*.h'))
 SUPPORT := $(sort $(wildcard tests/support/*.c))
 TESTS   := $(patsubst tests/unit/%.c,$(O)/tests/%,$(sort $(wildcard tests/unit/test-*.c)))
 FUZZ    := $(patsubst tests/fuzz/%.c,$(O)/tests/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
+TOOLS   := $(patsubst tests/tools/%.c,$(O)/tests/%,$(sort $(wildcard tests/tools/*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(O)/tests/%,$(sort $(wildcard tests/bench/bench-*.c)))
 C_FILES := $(SRCS) src/main.c $(HDRS) $(SUPPORT) $(wildcard tests/*/*.c)
 
@@ -112,9 +113,15 @@ $(O)/tests/bench-%: $(O)/tests/bench/bench-%.o $(O)/libtest.a $(O)/libofproxyd.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# Programs that drive one layer for a test in Python.
+$(TOOLS): $(O)/tests/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libofproxyd.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+
 # Tests.
 
-tests-bin: $(TESTS) $(FUZZ)
+tests-bin: $(TESTS) $(FUZZ) $(TOOLS)
 
 check-unit: $(TESTS)
 	@rc=0; for t in $(TESTS); do $(TEST_WRAPPER) $$t || { echo "FAILED: $$t"; rc=1; }; done; exit $$rc
@@ -127,9 +134,9 @@ check-asan:
 	+@$(MAKE) O=$(O)/asan SAN=address,undefined CFLAGS='-O1 -g' check-unit check-replay
 check-valgrind:
 	+@$(MAKE) TEST_WRAPPER='valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite' check-unit check-replay
-check-integration: all
+check-integration: all $(TOOLS)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/integration
-check-system: all
+check-system: all $(TOOLS)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/system
 bench: all $(BENCHES)
 	@O=$(O) $(PYTHON) tests/bench/run.py

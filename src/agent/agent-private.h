@@ -4,6 +4,7 @@
 
 /* The agent's parts, for the files that make it up. */
 
+#include "latency.h"
 #include "local.h"
 #include "ofproxyd/agent/agent.h"
 #include "ofproxyd/flow/flowtab.h"
@@ -32,6 +33,11 @@ struct agent {
     bool local_changed;     /* The node or a pod wants something else. */
     bool complete;          /* All was listed and rendered once. */
     long long int retry_ms; /* Of the next set-aside object, or LLONG_MAX. */
+
+    /* When the oldest change that the switch has not confirmed yet was read,
+     * in us of a monotonic clock; 0 if there is none. */
+    long long int changed_us;
+    struct latency latency;
 
     uint64_t n_rounds, n_rendered, n_rejects;
     uint64_t n_refused_logged;

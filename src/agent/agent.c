@@ -135,9 +135,9 @@ agent_destroy(struct agent *a)
     ofconn_destroy(a->ofconn);
     ovsdb_destroy(a->ovsdb);
     local_destroy(a->local);
+    flowtab_destroy(a->flowtab);
     services_destroy(a->services);
     host_destroy(a->host);
-    flowtab_destroy(a->flowtab);
     model_destroy(a->model);
     free(a);
 }
@@ -231,6 +231,16 @@ run_round(struct agent *a)
     }
 }
 
+/* The switch has confirmed all that was read. */
+static void
+measure(struct agent *a)
+{
+    if (a->changed_us && !has_work(a) && flowtab_in_sync(a->flowtab)) {
+        latency_add(&a->latency, time_usec() - a->changed_us);
+        a->changed_us = 0;
+    }
+}
+
 void
 agent_run(struct agent *a)
 {
@@ -244,6 +254,9 @@ agent_run(struct agent *a)
 
     if (has_work(a)) {
         pacer_ask(&a->pacer, time_msec());
+        if (!a->changed_us) {
+            a->changed_us = time_usec();
+        }
     }
     if (pacer_is_due(&a->pacer, time_msec())) {
         run_round(a);
@@ -258,6 +271,7 @@ agent_run(struct agent *a)
     answer_rejects(a);
     host_run(a->host);
     report_set_aside(a);
+    measure(a);
 }
 
 void

@@ -184,6 +184,7 @@ want_host(struct local *l)
 
     w->gateway = l->cfg.cfg->host_gateway;
     w->gateway_ready = l->node.gateway_ofport != 0;
+    w->forwarding = true;
     w->addresses = l->want_addrs;
     w->n_addresses = 0;
     w->neighs = l->want_neighs;

@@ -287,6 +287,14 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                   ", rejects: %" PRIu64 " (%" PRIu64 " dropped)\n",
                   a->n_rounds, a->n_rendered, a->n_rejects,
                   o.n_packet_ins_dropped);
+    ds_put_format(ds,
+                  "latency of the last %" PRIu64 " rounds, ms: p50 %.1f, "
+                  "p90 %.1f, p99 %.1f, max %.1f\n",
+                  MIN(a->latency.n, LATENCY_KEPT),
+                  latency_quantile(&a->latency, 50) / 1000.0,
+                  latency_quantile(&a->latency, 90) / 1000.0,
+                  latency_quantile(&a->latency, 99) / 1000.0,
+                  latency_quantile(&a->latency, 100) / 1000.0);
     local_format(a->local, ds);
     host_format_state(a->host, ds);
     flowtab_for_each_set_aside(a->flowtab, format_set_aside, &ctx);

@@ -20,6 +20,10 @@ VLOG_DEFINE_THIS_MODULE(services);
 /* Each is about 5 us and 1 kB; the deadline is looked at in between. */
 #define DEADLINE_EVERY 16
 
+/* How far an id is from the one that its unit prefers, at most: with 100 000
+ * units, one in 10^10 is further. */
+#define MAX_ID_DISTANCE 8
+
 struct services {
     struct model *model;
     struct flowtab *flowtab;
@@ -34,6 +38,7 @@ struct services {
 /* A Service that has units. */
 struct entry {
     char *ns, *name;
+    const char *full_name; /* "ns/name", the key in 'entries'. */
     struct ovs_list units;
 };
 
@@ -65,6 +70,67 @@ unit_format(const struct unit *u, struct ds *ds)
                   proto_name(u->proto), ip_family_name(u->family));
 }
 
+/* Two units may claim one address. */
+
+static void
+log_conflict(const struct unit *u, const struct unit *other)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 20);
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    unit_format(u, &ds);
+    ds_put_cstr(&ds, ": an address of it belongs to ");
+    if (other) {
+        unit_format(other, &ds);
+        ds_put_cstr(&ds, ", which comes first");
+    } else {
+        ds_put_cstr(&ds, "something else");
+    }
+    VLOG_WARN_RL(&rl, "Service %s", ds_cstr(&ds));
+    ds_destroy(&ds);
+}
+
+static struct unit *
+find_by_owner(const struct services *s, uint64_t owner)
+{
+    return CONST_CAST(struct unit *, services_find_owner(s, owner));
+}
+
+static void
+update_conflict(struct services *s, struct unit *u)
+{
+    uint64_t other = u ? flowtab_conflict(s->flowtab, unit_owner(u)) : 0;
+
+    if (other && !u->conflict) {
+        log_conflict(u, find_by_owner(s, other));
+    }
+    if (u) {
+        u->conflict = other != 0;
+    }
+}
+
+/* Makes 'items' what 'u' wants.  Who had to wait for an address of it may have
+ * got that, and another one may have lost one. */
+static void
+unit_want(struct services *s, struct unit *u, int64_t rank, struct fout *items)
+{
+    struct flowtab_owner owner = {
+        .id = unit_owner(u),
+        .rank = rank,
+        .name = u->full_name,
+    };
+    struct unit *before =
+        find_by_owner(s, flowtab_successor(s->flowtab, owner.id));
+
+    if (flowtab_want(s->flowtab, &owner, items)) {
+        s->n_changes++;
+    }
+    update_conflict(s, u);
+    update_conflict(s, before);
+    update_conflict(s,
+                    find_by_owner(s, flowtab_successor(s->flowtab, owner.id)));
+}
+
 /* Units. */
 
 static void
@@ -81,12 +147,9 @@ unit_destroy(struct services *s, struct unit *u)
 static void
 unit_withdraw(struct services *s, struct unit *u)
 {
-    struct flowtab_owner owner = { .id = unit_owner(u) };
-    struct fout out = FOUT_INIT;
+    struct fout none = FOUT_INIT;
 
-    if (flowtab_want(s->flowtab, &owner, &out)) {
-        s->n_changes++;
-    }
+    unit_want(s, u, 0, &none);
     s->ips_changed = true;
     unit_destroy(s, u);
 }
@@ -119,11 +182,10 @@ unit_hash(const struct unit *u)
     return stable_hash(tail, sizeof tail, hash);
 }
 
-/* Where two hashes collided, who came first had the id that both prefer.  So
- * that a restart finds things as they were, a unit takes the id that the
- * switch has in the cookie of the unit's flow, if there is one. */
-static bool
-take_installed_id(struct services *s, const struct unit *u, uint32_t *ret_id)
+/* Returns the object id in the cookie of the flow that the switch has at the
+ * address of 'u', or UINT32_MAX. */
+static uint32_t
+find_installed_id(const struct services *s, const struct unit *u)
 {
     struct pipe_frontend frontend = { .ip = u->ip, .port = u->port };
     struct pipe_service svc = {
@@ -135,19 +197,36 @@ take_installed_id(struct services *s, const struct unit *u, uint32_t *ret_id)
     };
     const struct fitem *have;
     struct fout out = FOUT_INIT;
-    bool taken = false;
+    uint32_t id = UINT32_MAX;
 
     if (!pipe_render_service(&svc, &out, NULL)) {
         have = flowtab_find_have(s->flowtab, out.items[0]);
         if (have && cookie_is_ours(fitem_cookie(have))
             && cookie_category(fitem_cookie(have)) == COOKIE_SERVICE) {
-            *ret_id = cookie_object_id(fitem_cookie(have));
-            taken = idpool_take(s->ids, *ret_id);
+            id = cookie_object_id(fitem_cookie(have));
         }
     }
     fout_clear(&out);
     free(out.items);
-    return taken;
+    return id;
+}
+
+/* Where two hashes collided, who came first had the id that both prefer.  So
+ * that a restart finds things as they were, a unit takes the id that the
+ * switch has in the cookie of the unit's flow, if that is one that it can have
+ * got: the address may have been another Service's, whose id must not stick
+ * to it. */
+static bool
+take_installed_id(struct services *s, const struct unit *u, uint32_t *ret_id)
+{
+    uint32_t id = find_installed_id(s, u);
+
+    if (((id - unit_hash(u)) & OBJECT_ID_MAX) >= MAX_ID_DISTANCE
+        || !idpool_take(s->ids, id)) {
+        return false;
+    }
+    *ret_id = id;
+    return true;
 }
 
 static struct unit *
@@ -158,6 +237,7 @@ unit_create(struct services *s, struct entry *e, const struct svc *svc,
 
     u->ns = e->ns;
     u->name = e->name;
+    u->full_name = e->full_name;
     u->port_name = intern_ref(model_pool(s->model), port->name);
     u->proto = port->proto;
     u->family = family;
@@ -195,30 +275,6 @@ make_target(const struct eps_list *list, const struct eps_choice *choice)
 }
 
 static void
-log_conflict(struct services *s, struct unit *u)
-{
-    uint64_t other_owner = flowtab_conflict(s->flowtab, unit_owner(u));
-    const struct unit *other = services_find_owner(s, other_owner);
-    bool conflict = other_owner != 0;
-
-    if (conflict && !u->conflict) {
-        struct ds ds = DS_EMPTY_INITIALIZER;
-
-        unit_format(u, &ds);
-        ds_put_cstr(&ds, ": an address of it belongs to ");
-        if (other) {
-            unit_format(other, &ds);
-            ds_put_cstr(&ds, ", which is older");
-        } else {
-            ds_put_cstr(&ds, "something else");
-        }
-        VLOG_WARN("Service %s", ds_cstr(&ds));
-        ds_destroy(&ds);
-    }
-    u->conflict = conflict;
-}
-
-static void
 unit_render(struct services *s, const struct model_service *ms,
             const struct svc_port *port, struct unit *u)
 {
@@ -237,10 +293,6 @@ unit_render(struct services *s, const struct model_service *ms,
         .proto = u->proto,
         .frontends = &frontend,
         .n_frontends = 1,
-    };
-    struct flowtab_owner owner = {
-        .id = unit_owner(u),
-        .rank = ms->svc->meta.created_s,
     };
     struct fout out = FOUT_INIT;
     struct err err;
@@ -264,11 +316,8 @@ unit_render(struct services *s, const struct model_service *ms,
     u->n_local = choice.local.n;
     eps_choice_uninit(&choice);
 
-    if (flowtab_want(s->flowtab, &owner, &out)) {
-        s->n_changes++;
-    }
+    unit_want(s, u, ms->svc->meta.created_s, &out);
     free(out.items);
-    log_conflict(s, u);
 }
 
 /* Services. */
@@ -277,7 +326,7 @@ unit_render(struct services *s, const struct model_service *ms,
 static bool
 is_served(const struct services *s, const struct svc *svc)
 {
-    if (!svc || !svc_is_served(svc)) {
+    if (!svc || !svc_is_served(svc) || !s->cfg->antrea_proxy_enable) {
         return false;
     }
     for (int f = 0; f < N_IP_FAMILIES; f++) {
@@ -369,6 +418,7 @@ services_render(struct services *s, const struct model_service *ms)
             e->name = xstrdup(ms->name);
             ovs_list_init(&e->units);
             node = shash_add(&s->entries, key, e);
+            e->full_name = node->name;
         }
         entry_render(s, node->data, ms);
     }

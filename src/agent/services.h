@@ -26,6 +26,7 @@ struct unit {
     struct ovs_list list_node; /* In its Service's list. */
     struct hmap_node id_node;  /* By 'object_id'. */
     const char *ns, *name;     /* Of its Service's entry. */
+    const char *full_name;     /* "ns/name", of the same. */
     const char *port_name;     /* Interned. */
     enum proto proto;
     enum ip_family family;
@@ -34,11 +35,12 @@ struct unit {
     uint16_t port;
     struct ip ip;              /* Cluster IP. */
     enum pipe_verdict verdict; /* Of the cluster IP. */
-    bool conflict;             /* Another Service has one of its
-                                  * addresses. */
+    bool conflict;             /* Was said to have lost an address to another
+                                * unit, and has lost it still. */
 };
 
-/* The model, the flow table and the configuration must live longer. */
+/* The model and the configuration must live longer.  The flow table refers to
+ * the names of Services and must be destroyed before. */
 struct services *services_create(struct model *, struct flowtab *,
                                  const struct cfg *);
 void services_destroy(struct services *); /* NULL is allowed. */

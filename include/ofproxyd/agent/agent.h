@@ -34,7 +34,9 @@ int agent_create(const struct agent_cfg *, struct agent **ret, struct err *err)
 /* NULL is allowed.  Leaves bridge and host as they are. */
 void agent_destroy(struct agent *);
 
+/* Does what can be done without blocking, a bounded amount of it. */
 void agent_run(struct agent *);
+/* Arranges for poll_block() to wake up when agent_run() has work. */
 void agent_wait(struct agent *);
 
 /* What an operator asks for, as text that ends in a newline.  Those that take

@@ -28,6 +28,7 @@ bool idpool_alloc(struct idpool *, uint32_t hash, uint32_t *ret_id);
 /* Makes 'id', which must be taken, free again. */
 void idpool_free(struct idpool *, uint32_t id);
 
+/* Returns how many ids are taken. */
 uint32_t idpool_n_used(const struct idpool *);
 
 #endif /* ofproxyd/base/idpool.h */

@@ -12,6 +12,7 @@
 
 struct intern_pool;
 
+/* Returns an empty pool, the caller's to intern_pool_destroy(). */
 struct intern_pool *intern_pool_create(void);
 
 /* Destroys 'pool' (NULL is allowed), whose strings must all have been

@@ -33,18 +33,21 @@ struct ip {
 /* "IPv4" or "IPv6", as Kubernetes spells it. */
 const char *ip_family_name(enum ip_family);
 
+/* Returns the family of 'ip'; "::" is of IPv6. */
 static inline enum ip_family
 ip_family(const struct ip *ip)
 {
     return IN6_IS_ADDR_V4MAPPED(&ip->in6) ? IP_V4 : IP_V6;
 }
 
+/* Orders by the bytes of the address: negative, 0 or positive. */
 static inline int
 ip_compare(const struct ip *a, const struct ip *b)
 {
     return memcmp(&a->in6, &b->in6, sizeof a->in6);
 }
 
+/* Returns true if both are the same address. */
 static inline bool
 ip_equals(const struct ip *a, const struct ip *b)
 {
@@ -73,6 +76,7 @@ int ip_from_string(const char *s, struct ip *ret) OVS_WARN_UNUSED_RESULT;
 /* Formats 'ip' (RFC 5952 for IPv6) into 'buf', which is returned. */
 const char *ip_to_string(const struct ip *ip, char buf[IP_STRLEN]);
 
+/* Returns a hash of 'ip' for hash tables of this process. */
 uint32_t ip_hash(const struct ip *ip, uint32_t basis);
 
 /* True for addresses that can be a destination of unicast traffic over a
@@ -92,6 +96,7 @@ struct cidr {
  * success. */
 int cidr_parse(const char *s, struct cidr *ret) OVS_WARN_UNUSED_RESULT;
 
+/* Formats 'cidr' as "ADDRESS/PREFIXLEN" into 'buf', which is returned. */
 const char *cidr_to_string(const struct cidr *cidr, char buf[CIDR_STRLEN]);
 
 /* True if 'ip' is of the family of 'cidr' and inside it. */

@@ -42,6 +42,7 @@ enum cookie_category {
 /* Object ids fit into 21 bits, so that group ids have room for them. */
 #define OBJECT_ID_MAX ((UINT32_C(1) << 21) - 1)
 
+/* Returns the cookie of the flows of an object. */
 static inline uint64_t
 cookie_make(enum cookie_category category, uint32_t object_id)
 {
@@ -49,18 +50,21 @@ cookie_make(enum cookie_category category, uint32_t object_id)
            | (uint64_t) category << 40 | object_id;
 }
 
+/* Returns true for a cookie of ofproxyd, of whatever layout version. */
 static inline bool
 cookie_is_ours(uint64_t cookie)
 {
     return (cookie & COOKIE_MAGIC_MASK) == COOKIE_MAGIC;
 }
 
+/* Returns the object id in a cookie of ours. */
 static inline uint32_t
 cookie_object_id(uint64_t cookie)
 {
     return (uint32_t) cookie;
 }
 
+/* Returns the category, an enum cookie_category if the layout is ours. */
 static inline uint8_t
 cookie_category(uint64_t cookie)
 {
@@ -69,6 +73,8 @@ cookie_category(uint64_t cookie)
 
 #define GROUP_LEAF_MAX 255
 
+/* Returns the id of an object's group: 'local' is the scope, 'leaf' up to
+ * GROUP_LEAF_MAX. */
 static inline uint32_t
 group_id_make(uint32_t object_id, bool local, uint32_t leaf)
 {
@@ -76,18 +82,21 @@ group_id_make(uint32_t object_id, bool local, uint32_t leaf)
            | leaf;
 }
 
+/* Returns true for a group id in the range of ofproxyd. */
 static inline bool
 group_id_is_ours(uint32_t group_id)
 {
     return (group_id & UINT32_C(0xc0000000)) == UINT32_C(0x40000000);
 }
 
+/* Returns the object id in a group id of ours. */
 static inline uint32_t
 group_id_object_id(uint32_t group_id)
 {
     return (group_id & UINT32_C(0x3fffffff)) >> 9;
 }
 
+/* Returns true for a part of a larger group. */
 static inline bool
 group_id_is_leaf(uint32_t group_id)
 {

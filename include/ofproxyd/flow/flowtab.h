@@ -18,7 +18,8 @@
  * hold leave: nothing is changed or removed while the picture is partial.
  *
  * Two owners may want the same key (two Services that claim one address and
- * port): the one with the lower rank has it, the other waits its turn.
+ * port): the one with the lower rank, or of equal ranks the one whose name
+ * comes first, has it, the other waits its turn.
  *
  * An item that the switch refused sets its owner aside: none of its items is
  * sent until a time that grows with each refusal; the other owners go on.
@@ -33,27 +34,36 @@
 
 struct flowtab;
 
+/* Returns an empty table that knows nothing of the switch. */
 struct flowtab *flowtab_create(void);
 void flowtab_destroy(struct flowtab *); /* NULL is allowed. */
 
-/* Who wants items.  'id' is unique; 'rank' then 'id' order two owners of one
- * key, the lower first. */
+/* Who wants items.  'id' is unique and neither 0 nor UINT64_MAX; 'rank', then
+ * 'name' (NULL before all others), then 'id' order two owners of one key, the
+ * lower first.  The name is not copied: it has to stay as long as the owner
+ * wants anything, or until the table is destroyed. */
 struct flowtab_owner {
     uint64_t id;
     int64_t rank;
+    const char *name;
 };
 
 /* Makes 'items' all that 'owner' wants, instead of what it wanted before, and
  * empties 'items'.  No items: the owner is forgotten.  Within 'items' every
- * key is there once.  A set-aside owner that changes its wishes is tried
- * again at once.  Returns the number of keys whose wanted item changed. */
+ * key is there once.  A flow may name groups of its own owner only.  A
+ * set-aside owner that changes its wishes is tried again at once.  Returns the
+ * number of keys whose wanted item changed.
+ *
+ * Costs least when an owner's items come in the same order each time. */
 size_t flowtab_want(struct flowtab *, const struct flowtab_owner *owner,
                     struct fout *items);
 
-/* Owners whose items don't all have their key because a lower rank holds it.
- * Returns 0 if 'owner' has all of its keys, else the id of one owner that is
- * in its way. */
+/* Returns 0 if 'owner' has the keys of all of its items, else the id of one
+ * owner of lower rank that is in its way. */
 uint64_t flowtab_conflict(const struct flowtab *, uint64_t owner);
+
+/* Returns the id of the owner that waits next for a key of 'owner', or 0. */
+uint64_t flowtab_successor(const struct flowtab *, uint64_t owner);
 
 /* See above.  False at first. */
 void flowtab_set_complete(struct flowtab *, bool complete);
@@ -68,12 +78,21 @@ void flowtab_dump_end(struct flowtab *);
 
 /* The switch has 'item', or has nothing at the key of 'item' (only the key is
  * looked at).  Takes the reference.  Used between dump_begin and dump_end and
- * for what the flow monitor and REQUESTFORWARD report. */
+ * for what the flow monitor and REQUESTFORWARD report.  An item that is not
+ * ours by its cookie or group id counts as nothing: it gives way where its key
+ * is wanted, and is left alone where not.
+ *
+ * To be called in the order in which the switch said it, also in relation to
+ * the functions for batches below.  What it says while a batch is out became
+ * true before the batch was carried out, so that the batch's success overrides
+ * it (except that the deletion of a flow spares one of another cookie), and its
+ * refusal does not. */
 void flowtab_have(struct flowtab *, struct fitem *item);
 void flowtab_have_not(struct flowtab *, struct fitem *item);
 
 /* The connection is gone: nothing is known, nothing is sent before the next
- * dump ended. */
+ * dump ended.  A batch that is out will change nothing any more, but still has
+ * to come back.  flowtab_dump_begin() includes this. */
 void flowtab_forget(struct flowtab *);
 
 /* Sending. */
@@ -86,7 +105,10 @@ enum flowtab_op {
 struct flowtab_change {
     enum flowtab_op op;
     struct fitem *item; /* A reference of the batch's. */
-    uint64_t owner;     /* 0 if no owner wants the key any more. */
+
+    /* Who wants the item or, of a deletion, wanted the key last.  0 if that
+     * owner is gone or not known. */
+    uint64_t owner;
 };
 
 struct flowtab_batch {
@@ -97,7 +119,11 @@ struct flowtab_batch {
 /* Takes up to 'max_changes' changes of at most 'max_bytes' in all (but at
  * least one), in the order above.  Returns NULL if nothing is to be sent.
  * The keys count as in flight until the batch comes back to one of the
- * functions below, which free it.  At most one batch is out at a time. */
+ * functions below, which free it.  At most one batch is out at a time, and
+ * none when the table is destroyed.
+ *
+ * The deletion of a group waits until no flow or group that the switch has
+ * names it, whoever owns them, for with the group the flows would go. */
 struct flowtab_batch *flowtab_take(struct flowtab *, size_t max_changes,
                                    size_t max_bytes);
 
@@ -107,13 +133,19 @@ void flowtab_batch_done(struct flowtab *, struct flowtab_batch *);
 /* The switch refused the change at index 'bad' for 'reason', and with it the
  * whole batch: the owner of that change is set aside, the rest is dirty again
  * and leaves with the next batch.  'now_ms' and a 'random' number set the time
- * of the next try.  With 'bad' == SIZE_MAX no single change is to blame: each
- * change will be sent alone until the guilty one is found. */
+ * of the next try.  An owner that has a different wish by now is not set
+ * aside for what it wanted before; a deletion without an owner is set aside
+ * alone.
+ *
+ * With 'bad' == SIZE_MAX it is not known which change is to blame: the
+ * next batches are smaller, down to a single change, until the guilty one is
+ * found, and then grow again with each success. */
 void flowtab_batch_refused(struct flowtab *, struct flowtab_batch *,
                            size_t bad, const char *reason,
                            long long int now_ms, uint32_t random);
 
-/* What became of it is unknown (the connection was lost). */
+/* What became of it is unknown (the connection was lost).  Includes
+ * flowtab_forget(), unless that was called since the batch was taken. */
 void flowtab_batch_lost(struct flowtab *, struct flowtab_batch *);
 
 /* Makes set-aside owners whose time has come dirty again.  Returns the time of
@@ -126,30 +158,36 @@ struct flowtab_stats {
     size_t n_flows, n_groups; /* Wanted. */
     size_t n_dirty;           /* Keys where want and have differ and that may
                                * be sent now. */
+    size_t n_held; /* Keys that have to wait until all is complete, or, of
+                     * groups, until no flow names them. */
     size_t n_in_flight;
     size_t n_set_aside; /* Owners. */
     size_t n_unwanted;  /* Keys of ours that nobody wants but the switch
-                               * has. */
-    /* Since creation. */
+                         * has. */
+    /* Since creation.  Changes that were confirmed, batches refused. */
     uint64_t n_flow_puts, n_flow_deletes, n_group_puts, n_group_deletes;
     uint64_t n_refused;
 };
+/* Sets '*ret' to the present numbers. */
 void flowtab_get_stats(const struct flowtab *, struct flowtab_stats *ret);
 
-/* True if a dump has ended since the connection came up and nothing is dirty,
- * in flight or set aside. */
+/* True if a dump has ended since the connection came up, the switch has what
+ * is wanted and nothing else, and nobody is set aside. */
 bool flowtab_in_sync(const struct flowtab *);
 
 struct flowtab_set_aside {
-    uint64_t owner;
-    const char *reason; /* Of the last refusal. */
-    long long int since_ms;
+    uint64_t owner;         /* 0: a leftover that nobody wants. */
+    const char *reason;     /* Of the last refusal. */
+    long long int since_ms; /* Of the first refusal. */
     long long int retry_ms;
-    unsigned int n_tries;
+    unsigned int n_tries; /* That were refused. */
 };
-/* Returns the set-aside record of 'owner', or NULL. */
+/* Returns the set-aside record of 'owner', or NULL if it is not set aside or
+ * just being tried again.  Valid until the table changes. */
 const struct flowtab_set_aside *flowtab_find_set_aside(const struct flowtab *,
                                                        uint64_t owner);
+
+/* The callbacks below may not change the table. */
 
 /* Calls 'cb' for every set-aside owner. */
 void flowtab_for_each_set_aside(const struct flowtab *,
@@ -169,5 +207,10 @@ void flowtab_for_each(const struct flowtab *, uint64_t owner,
 void flowtab_for_each_have(const struct flowtab *,
                            void (*cb)(const struct fitem *have, void *aux),
                            void *aux);
+
+/* Returns the item that the switch is known to have at the key of 'item', or
+ * NULL.  Valid until the table changes. */
+const struct fitem *flowtab_find_have(const struct flowtab *,
+                                      const struct fitem *item);
 
 #endif /* ofproxyd/flow/flowtab.h */

@@ -47,18 +47,31 @@ struct fitem_flow {
  * (ovs-vswitchd aborts on larger ones: ofpmp_postappend). */
 #define FITEM_GROUP_MAX_BYTES 60000
 
-/* Return a new item with one reference. */
+/* Returns a new item with one reference.  Of the flags only those count that
+ * change what a flow does (SEND_FLOW_REM, NO_PKT_COUNTS, NO_BYT_COUNTS).
+ *
+ * A flow whose message would be too long to be sent, which only a foreign
+ * hand can have made, loses its actions and gets an importance of 65535
+ * instead, so that it has the key and the cookie of the flow and is equal to
+ * nothing that is wanted. */
 struct fitem *fitem_from_flow(const struct fitem_flow *);
 
 /* 'gm' is read as the contents of a group: id, type, buckets, properties;
- * its command is ignored.  Returns 0 and sets '*ret', or EMSGSIZE and says in
- * 'err' by how much the group is too large. */
+ * its command is ignored.  Returns 0 and sets '*ret' to a new item with one
+ * reference, or EMSGSIZE and says in 'err' by how much the group is too
+ * large.
+ *
+ * A group that a foreign hand made under an id of ours may be too large, too.
+ * For flowtab_have() it is enough to read it as a group without buckets: that
+ * has the key and is equal to nothing that is wanted. */
 int fitem_from_group(const struct ofputil_group_mod *gm, struct fitem **ret,
                      struct err *err) OVS_WARN_UNUSED_RESULT;
 
+/* Returns the item with one more reference. */
 struct fitem *fitem_ref(const struct fitem *);
 void fitem_unref(struct fitem *); /* NULL is allowed. */
 
+/* What an item is and names; numbers are 0 where they make no sense. */
 enum fitem_kind fitem_kind(const struct fitem *);
 uint64_t fitem_cookie(const struct fitem *);   /* 0 for a group. */
 uint32_t fitem_group_id(const struct fitem *); /* 0 for a flow. */
@@ -68,8 +81,14 @@ size_t fitem_size(const struct fitem *);       /* Of the message, bytes. */
 
 /* The key is (table, priority, match) for a flow, the id for a group. */
 uint32_t fitem_key_hash(const struct fitem *);
+uint32_t fitem_group_hash(uint32_t group_id); /* That of the group's key. */
 bool fitem_key_equals(const struct fitem *, const struct fitem *);
 bool fitem_equals(const struct fitem *, const struct fitem *);
+
+/* Calls 'cb' for every group that the actions of the item name, as often as
+ * it is named. */
+void fitem_for_each_group(const struct fitem *,
+                          void (*cb)(uint32_t group_id, void *aux), void *aux);
 
 /* Return a message, without xid, that installs the item whether or not one
  * of its key is there (OFPFC_ADD, OFPGC_ADD_OR_MOD), or that removes exactly

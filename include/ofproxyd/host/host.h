@@ -30,7 +30,8 @@ struct host;
 
 struct host_route {
     struct cidr dst; /* Host bits zero. */
-    struct ip via;   /* Next hop on the gateway link ("onlink"). */
+    struct ip via;   /* Next hop, taken to be on the gateway link whatever its
+                      * addresses say, or "::" for the link itself. */
     struct ip src;   /* Preferred source, or "::" for none. */
 };
 
@@ -49,16 +50,21 @@ struct host_want {
     size_t n_routes;
     const struct host_neigh *neighs; /* Permanent, on the gateway link. */
     size_t n_neighs;
-    bool complete; /* False: add what is missing, remove nothing. */
+    bool complete;   /* False: add what is missing, remove nothing. */
+    bool forwarding; /* The node has to forward IPv4, and IPv6 if there is an
+                      * IPv6 address. */
 };
 
+/* Returns a host that wants nothing; opens its sockets at the first run. */
 struct host *host_create(void);
 void host_destroy(struct host *); /* NULL is allowed; leaves all in place. */
 
 /* Sets what is wanted from now on. */
 void host_set(struct host *, const struct host_want *);
 
+/* Does what can be done without blocking. */
 void host_run(struct host *);
+/* Arranges for poll_block() to wake up when host_run() has work. */
 void host_wait(struct host *);
 
 /* Appends the present state, what is missing and why. */

@@ -6,8 +6,13 @@
  *
  * Everything is untrusted: a wrong type in a field that is read, a number out
  * of range, an address that is none make the object bad, with a message that
- * names the object and the field by its JSON path; a null is an absent field.
- * Fields that are not read are skipped, whatever they hold. */
+ * names the object and the field by its JSON path; a null is an absent field,
+ * of a name that occurs twice the last value counts.  Fields that are not
+ * read are skipped, whatever they hold.
+ *
+ * Two fields are filled by programs that nobody checks.  An ingress entry that
+ * has no IP address or one such as 127.0.0.1, and an address of a Node that is
+ * none, are left out without the rest of the object. */
 
 #include <stddef.h>
 
@@ -28,7 +33,9 @@ struct kube_object {
 
 /* Decodes 'len' bytes of JSON at 'text', which is one object.  Returns 0, or
  * EINVAL with 'err' and, where they could be read, ret->ns and ret->name
- * set.  On success the object belongs to the caller. */
+ * set; nothing of '*ret' is to be freed then.  On success the object belongs
+ * to the caller.  The message begins with the kind and the name: "Service
+ * ns1/web: spec.ports[0].port: found ..., want ...". */
 int kube_decode(enum model_kind kind, const char *text, size_t len,
                 struct intern_pool *pool, struct kube_object *ret,
                 struct err *err) OVS_WARN_UNUSED_RESULT;

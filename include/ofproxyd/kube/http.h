@@ -34,10 +34,8 @@ struct http_req;
 /* So much of an answer that isn't consumed is kept. */
 #define HTTP_BODY_MAX (64 * 1024)
 
-/* Time until there is a connection, including the TLS handshake, and until
- * there is the head of an answer. */
+/* Time until there is a connection, including the TLS handshake. */
 #define HTTP_CONNECT_MS 10000
-#define HTTP_HEAD_MS    60000
 
 /* Uses server and credentials of 'cfg', copying them.  Returns 0 and sets
  * '*ret', or EINVAL with 'err'. */
@@ -47,14 +45,17 @@ int http_create(const struct kube_cfg *cfg, struct http **ret, struct err *err)
 /* All requests must have been destroyed.  NULL is allowed. */
 void http_destroy(struct http *);
 
+/* Does what can be done without blocking. */
 void http_run(struct http *);
+/* Arranges for poll_block() to wake up when http_run() has work. */
 void http_wait(struct http *);
 
 struct http_get {
     const char *target; /* Path and query, to be put behind the server's. */
 
     /* Limits; a request that exceeds one ends as HTTP_SILENT. */
-    long long int silence_ms; /* Without a byte of the body. */
+    long long int head_ms;    /* Until the answer's head is there. */
+    long long int silence_ms; /* Without a byte after that. */
     long long int total_ms;   /* In all. */
 
     /* Takes 'len' bytes of the body of a good answer; returns false to end

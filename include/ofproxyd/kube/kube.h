@@ -52,7 +52,9 @@ int kube_create(const struct kube_cfg *cfg, struct model *model,
                 struct kube **ret, struct err *err) OVS_WARN_UNUSED_RESULT;
 void kube_destroy(struct kube *); /* NULL is allowed. */
 
+/* Does what can be done without blocking, a bounded amount of it. */
 void kube_run(struct kube *);
+/* Arranges for poll_block() to wake up when kube_run() has work. */
 void kube_wait(struct kube *);
 
 struct kube_kind_stats {
@@ -69,6 +71,7 @@ struct kube_kind_stats {
     uint64_t list_objects;
     char last_error[256]; /* "" if the last request went well. */
 };
+/* Sets '*ret' to the present state of one kind's machine. */
 void kube_get_stats(const struct kube *, enum model_kind,
                     struct kube_kind_stats *ret);
 

@@ -31,6 +31,7 @@ enum kube_state {
 #undef KUBE_STATE
 };
 
+/* Returns the name of a state, as shown to operators. */
 const char *kube_state_name(enum kube_state);
 
 /* How a request can end, and how long to wait then.
@@ -112,7 +113,9 @@ struct reflector {
     int n_future;          /* Answers "FUTURE", one after the other. */
 };
 
+/* Makes 'r' ready for its first list; the caller owes reflector_uninit(). */
 void reflector_init(struct reflector *, const struct reflector_cfg *);
+/* Frees what the machine holds. */
 void reflector_uninit(struct reflector *);
 
 /* In LIST and WATCH: appends to 'url' path and query of the request to send.

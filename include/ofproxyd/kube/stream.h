@@ -19,12 +19,13 @@
 
 /* The largest object that is accepted, in bytes of JSON.  etcd's own limit is
  * 1.5 MiB of protobuf; the same in JSON is a few times that. */
-#define KUBE_OBJECT_MAX (8u * 1024 * 1024)
+#define KUBE_OBJECT_MAX ((size_t) 8 * 1024 * 1024)
 
 /* List. */
 
 struct kube_list;
 
+/* Returns a reader for one body, the caller's to kube_list_destroy(). */
 struct kube_list *kube_list_create(void);
 void kube_list_destroy(struct kube_list *); /* NULL is allowed. */
 
@@ -70,6 +71,7 @@ struct kube_event {
 
 struct kube_events;
 
+/* Returns a reader for one stream, the caller's to kube_events_destroy(). */
 struct kube_events *kube_events_create(void);
 void kube_events_destroy(struct kube_events *); /* NULL is allowed. */
 

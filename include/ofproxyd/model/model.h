@@ -37,6 +37,7 @@ enum model_kind {
 };
 #define N_MODEL_KINDS 3
 
+/* Returns the name of a kind in messages, e.g. "EndpointSlice". */
 const char *model_kind_name(enum model_kind);
 
 /* All that is known under one Service name.  Either half may be missing:
@@ -149,6 +150,7 @@ struct model_counts {
     size_t n_endpoints; /* Sum over the slices. */
     size_t n_nodes;
 };
+/* Sets '*ret' to the numbers of objects stored. */
 void model_count(const struct model *, struct model_counts *ret);
 
 #endif /* ofproxyd/model/model.h */

@@ -134,12 +134,18 @@ struct svc *svc_pack(const struct svc *tmpl, struct intern_pool *pool);
 void svc_free(struct svc *, struct intern_pool *pool);
 bool svc_equals(const struct svc *, const struct svc *);
 
+/* The same for an EndpointSlice. */
 struct slice *slice_pack(const struct slice *tmpl, struct intern_pool *pool);
+/* The same for an EndpointSlice. */
 void slice_free(struct slice *, struct intern_pool *pool);
+/* The same for an EndpointSlice. */
 bool slice_equals(const struct slice *, const struct slice *);
 
+/* The same for a Node. */
 struct node *node_pack(const struct node *tmpl, struct intern_pool *pool);
+/* The same for a Node. */
 void node_free(struct node *, struct intern_pool *pool);
+/* The same for a Node. */
 bool node_equals(const struct node *, const struct node *);
 
 /* True for what a proxy serves at all: not ExternalName, not headless, with

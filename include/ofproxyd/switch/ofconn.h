@@ -33,6 +33,7 @@ struct ofconn_cfg {
     long long int reply_deadline_ms; /* For any reply, e.g. 10000. */
 };
 
+/* Returns a connection that is down until ofconn_run() is called. */
 struct ofconn *ofconn_create(const struct ofconn_cfg *);
 void ofconn_destroy(struct ofconn *); /* NULL is allowed. */
 
@@ -43,7 +44,10 @@ void ofconn_wait(struct ofconn *);
 
 /* Sends what is dirty in the flow table, in as many bundles as it takes, over
  * the next calls of ofconn_run(); what becomes dirty meanwhile goes along.
- * Remembered while the connection is down. */
+ * Remembered while the connection is down.
+ *
+ * Needs not be called for what others change, and after a dump: the
+ * connection then does so itself, at most ten times a second in a fight. */
 void ofconn_flush(struct ofconn *);
 
 /* The bridge behind the target may have been made anew: connect at once
@@ -75,6 +79,7 @@ struct ofconn_stats {
     char last_error[256]; /* "" if none. */
     long long int last_error_ms;
 };
+/* Sets '*ret' to the present state and numbers. */
 void ofconn_get_stats(const struct ofconn *, struct ofconn_stats *ret);
 
 #endif /* ofproxyd/switch/ofconn.h */

@@ -55,18 +55,20 @@ struct ovsdb_state {
                            * the connection lives. */
     bool bridge_ok;          /* The bridge exists with its datapath. */
     uint16_t gateway_ofport; /* 0 while the switch has not given one. */
-    struct eth_addr gateway_mac;
+    struct eth_addr gateway_mac; /* Zero then. */
     char ovs_version[32];
     const struct ovsdb_pod *pods; /* Sorted by 'iface'. */
     size_t n_pods;
     uint64_t seqno; /* Increases with each change of the above. */
 };
 
+/* Returns a client that connects when ovsdb_run() is called. */
 struct ovsdb *ovsdb_create(const struct ovsdb_cfg *);
 void ovsdb_destroy(struct ovsdb *); /* NULL is allowed. */
 void ovsdb_run(struct ovsdb *);
 void ovsdb_wait(struct ovsdb *);
 
+/* Returns the snapshot; see there for how long it is valid. */
 const struct ovsdb_state *ovsdb_state(const struct ovsdb *);
 
 #endif /* ofproxyd/switch/ovsdb.h */
