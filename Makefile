@@ -37,7 +37,7 @@ $(O)/ovs.mk: scripts/build-ovs
 	@mkdir -p $(@D); dir=$$(scripts/build-ovs) && echo "OVS := $$dir" >$@
 
 VERSION    := 0.1.0
-LIBS       := libcurl jansson yaml-0.1 libnl-route-3.0
+LIBS       := libcurl yaml-0.1 libnl-route-3.0
 
 # Users own CFLAGS/CPPFLAGS/LDFLAGS; the project's own flags are never in them.
 CFLAGS     ?= -O2 -g
@@ -99,7 +99,7 @@ $(O)/ofproxyd: $(O)/src/main.o $(O)/libofproxyd.a
 $(O)/tests/test-%: $(O)/tests/unit/test-%.o $(O)/libtest.a $(O)/libofproxyd.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(LDLIBS)
 
 # The fuzz targets with a main() that replays files.  `make fuzz` below builds
 # the same targets with libFuzzer.
@@ -117,7 +117,7 @@ $(O)/tests/bench-%: $(O)/tests/bench/bench-%.o $(O)/libtest.a $(O)/libofproxyd.a
 $(TOOLS): $(O)/tests/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libofproxyd.a
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(LDLIBS)
 
 # Tests.
 
@@ -150,7 +150,7 @@ check-layers:
 check-size:
 	@scripts/check-size
 check-symbols: all
-	@scripts/check-symbols $(O)/libofproxyd.a $(OVS)/libopenvswitch.a $$(ldd $(O)/ofproxyd | awk '/(curl|jansson|yaml|nl-3|nl-route)/ {print $$3}')
+	@scripts/check-symbols $(O)/libofproxyd.a $(OVS)/libopenvswitch.a $$(ldd $(O)/ofproxyd | awk '/(curl|yaml|nl-3|nl-route)/ {print $$3}')
 check-docs: all
 	@scripts/check-docs $(O)
 docs: all

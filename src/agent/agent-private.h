@@ -34,9 +34,6 @@ struct agent {
     bool complete;          /* All was listed and rendered once. */
     long long int retry_ms; /* Of the next set-aside object, or LLONG_MAX. */
 
-    /* When the oldest change that the switch has not confirmed yet was read,
-     * in us of a monotonic clock; 0 if there is none. */
-    long long int changed_us;
     struct latency latency;
 
     uint64_t n_rounds, n_rendered, n_rejects;

@@ -103,6 +103,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
 
     a->cfg = cfg->cfg;
     a->pacer = (struct pacer) PACER_INIT;
+    a->retry_ms = LLONG_MAX;
     a->model = model_create(cfg->node_name);
     error = create_kube(a, cfg, err);
     if (error) {
@@ -190,10 +191,12 @@ may_render_services(const struct agent *a)
     return model_synced(a->model) && (a->complete || ofconn_is_up(a->ofconn));
 }
 
+/* The first picture is complete also if there are no Services in it. */
 static bool
 has_work(const struct agent *a)
 {
-    return (may_render_services(a) && model_has_dirty(a->model))
+    return (may_render_services(a)
+            && (model_has_dirty(a->model) || !a->complete))
            || a->local_changed;
 }
 
@@ -225,9 +228,25 @@ run_round(struct agent *a)
     a->n_rendered += services_n_changes(a->services) - before;
     ofconn_flush(a->ofconn);
     if (drained) {
+        latency_sent(&a->latency);
         pacer_done(&a->pacer, time_msec());
     } else {
         poll_immediate_wake();
+    }
+}
+
+/* Objects that the switch refused, and whose time to be tried again has
+ * come.  (What others change on the bridge the connection repairs by
+ * itself.) */
+static void
+retry_set_aside(struct agent *a)
+{
+    long long int now_ms = time_msec();
+    bool due = now_ms >= a->retry_ms;
+
+    a->retry_ms = flowtab_run(a->flowtab, now_ms);
+    if (due) {
+        ofconn_flush(a->ofconn);
     }
 }
 
@@ -235,9 +254,11 @@ run_round(struct agent *a)
 static void
 measure(struct agent *a)
 {
-    if (a->changed_us && !has_work(a) && flowtab_in_sync(a->flowtab)) {
-        latency_add(&a->latency, time_usec() - a->changed_us);
-        a->changed_us = 0;
+    if (flowtab_in_sync(a->flowtab)) {
+        latency_confirmed(&a->latency, time_usec());
+        if (a->complete) {
+            latency_first_sync(&a->latency, time_usec());
+        }
     }
 }
 
@@ -245,28 +266,24 @@ void
 agent_run(struct agent *a)
 {
     const struct ovsdb_state *db;
-    struct flowtab_stats stats;
+    long long int start_us = time_usec();
 
     kube_run(a->kube);
+    if (model_synced(a->model)) {
+        latency_listed(&a->latency, time_usec());
+    }
     ovsdb_run(a->ovsdb);
     db = ovsdb_state(a->ovsdb);
     a->local_changed |= local_run(a->local, db);
 
     if (has_work(a)) {
         pacer_ask(&a->pacer, time_msec());
-        if (!a->changed_us) {
-            a->changed_us = time_usec();
-        }
+        latency_read(&a->latency, start_us);
     }
     if (pacer_is_due(&a->pacer, time_msec())) {
         run_round(a);
     }
-    a->retry_ms = flowtab_run(a->flowtab, time_msec());
-    flowtab_get_stats(a->flowtab, &stats);
-    if (stats.n_dirty) {
-        /* Drift, or an object whose time to be tried again has come. */
-        ofconn_flush(a->ofconn);
-    }
+    retry_set_aside(a);
     run_ofconn(a, db);
     answer_rejects(a);
     host_run(a->host);

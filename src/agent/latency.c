@@ -9,9 +9,47 @@
 #include <util.h>
 
 void
-latency_add(struct latency *l, long long int us)
+latency_read(struct latency *l, long long int now_us)
 {
-    l->us[l->n++ % LATENCY_KEPT] = MIN(MAX(us, 0), UINT32_MAX);
+    if (!l->read_us) {
+        l->read_us = now_us;
+    }
+}
+
+void
+latency_sent(struct latency *l)
+{
+    if (!l->sent_us) {
+        l->sent_us = l->read_us;
+    }
+    l->read_us = 0;
+}
+
+void
+latency_confirmed(struct latency *l, long long int now_us)
+{
+    if (l->sent_us && l->first_us) {
+        long long int us = MAX(now_us - l->sent_us, 0);
+
+        l->us[l->n++ % LATENCY_KEPT] = MIN(us, UINT32_MAX);
+    }
+    l->sent_us = 0;
+}
+
+void
+latency_listed(struct latency *l, long long int now_us)
+{
+    if (!l->listed_us) {
+        l->listed_us = now_us;
+    }
+}
+
+void
+latency_first_sync(struct latency *l, long long int now_us)
+{
+    if (!l->first_us) {
+        l->first_us = MAX(now_us - l->listed_us, 1);
+    }
 }
 
 static int

@@ -291,7 +291,9 @@ local_set_routes(struct local *l, const struct services *services,
         }
         services_for_each(services, NULL, NULL, add_unit_route, &ctx);
     }
-    qsort(l->routes, ctx.n, sizeof *l->routes, compare_routes);
+    if (ctx.n) {
+        qsort(l->routes, ctx.n, sizeof *l->routes, compare_routes);
+    }
     for (size_t i = 0; i < ctx.n; i++) {
         if (!n || compare_routes(&l->routes[n - 1], &l->routes[i])) {
             l->routes[n++] = l->routes[i];

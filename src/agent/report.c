@@ -287,9 +287,11 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                   ", rejects: %" PRIu64 " (%" PRIu64 " dropped)\n",
                   a->n_rounds, a->n_rendered, a->n_rejects,
                   o.n_packet_ins_dropped);
+    ds_put_format(ds, "first in sync: %.1f ms after all had been listed\n",
+                  a->latency.first_us / 1000.0);
     ds_put_format(ds,
-                  "latency of the last %" PRIu64 " rounds, ms: p50 %.1f, "
-                  "p90 %.1f, p99 %.1f, max %.1f\n",
+                  "latency of the last %" PRIu64 " rounds, ms: p50 %.2f, "
+                  "p90 %.2f, p99 %.2f, max %.2f\n",
                   MIN(a->latency.n, LATENCY_KEPT),
                   latency_quantile(&a->latency, 50) / 1000.0,
                   latency_quantile(&a->latency, 90) / 1000.0,

@@ -7,8 +7,10 @@
 #include "ofproxyd/config/config.h"
 
 /* Loads 'text' as the file "f" and appends all messages to 'messages', a line
- * each.  Returns what cfg_load_text() does. */
-int cfgfix_load(const char *text, struct cfg *cfg, struct ds *messages);
+ * each.  Returns what cfg_load_text() does.  'notes': also those on keys that
+ * are not used. */
+int cfgfix_load(const char *text, struct cfg *cfg, bool notes,
+                struct ds *messages);
 
 /* Loads 'text' and fails the test if there is anything to say about it. */
 void cfgfix_load_ok(const char *text, struct cfg *cfg);

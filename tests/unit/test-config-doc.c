@@ -90,7 +90,7 @@ the_example_with_every_key_uncommented_gives_the_defaults(
 
     cfg_print_example(&ds);
     assert_int_equal(uncomment(&ds), count_options());
-    assert_int_equal(cfgfix_load(ds_cstr(&ds), &cfg, &messages), 0);
+    assert_int_equal(cfgfix_load(ds_cstr(&ds), &cfg, true, &messages), 0);
     cfg_init_defaults(&defaults);
     cfgfix_assert_equal(&cfg, &defaults);
 

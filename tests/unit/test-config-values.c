@@ -311,7 +311,7 @@ unused_values_are_read_all_the_same(void **state OVS_UNUSED)
             "  ovsBridges: [{bridgeName: br1, physicalInterfaces: [eth1]}]\n"
             "tlsMinVersion: VersionTLS12\n"
             "snatFullyRandomPorts: true\n",
-            &cfg, &messages),
+            &cfg, true, &messages),
         0);
     assert_string_equal(
         ds_cstr(&messages),
@@ -383,7 +383,7 @@ the_gate_of_the_proxy_switches_it_off(void **state OVS_UNUSED)
     struct ds messages = DS_EMPTY_INITIALIZER;
     struct cfg cfg;
     assert_int_equal(cfgfix_load("featureGates: {AntreaProxy: false}\n", &cfg,
-                                 &messages),
+                                 true, &messages),
                      0);
     assert_string_equal(ds_cstr(&messages),
                         "f:1:29: featureGates.AntreaProxy: deprecated, use "

@@ -278,7 +278,10 @@ each_end_of_a_request_leads_to_the_right_next_one(void **state OVS_UNUSED)
 static void
 selectors_are_encoded_and_only_where_they_belong(void **state OVS_UNUSED)
 {
-#define SELECTED "/api/v1/services?labelSelector=%21service.kubernetes.io%2F"
+#define SERVICES                                                 \
+    "/api/v1/services?labelSelector=%21service.kubernetes.io%2F" \
+    "headless%2C"
+#define SELECTED SERVICES "%21service.kubernetes.io%2F"
     static const struct {
         enum model_kind kind;
         const char *proxy_name;
@@ -288,10 +291,9 @@ selectors_are_encoded_and_only_where_they_belong(void **state OVS_UNUSED)
           SELECTED "service-proxy-name&fieldSelector=spec.clusterIP%21%3DNone"
                    "&limit=500&resourceVersion=0" },
         { MODEL_SERVICES, "my-proxy",
-          "/api/v1/services?labelSelector=service.kubernetes.io%2F"
-          "service-proxy-name%3Dmy-proxy"
-          "&fieldSelector=spec.clusterIP%21%3DNone"
-          "&limit=500&resourceVersion=0" },
+          SERVICES "service.kubernetes.io%2Fservice-proxy-name%3Dmy-proxy"
+                   "&fieldSelector=spec.clusterIP%21%3DNone"
+                   "&limit=500&resourceVersion=0" },
         { MODEL_SLICES, "my-proxy",
           "/apis/discovery.k8s.io/v1/endpointslices"
           "?labelSelector=%21service.kubernetes.io%2Fheadless"

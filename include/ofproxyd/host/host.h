@@ -8,9 +8,13 @@
  *
  * Each is a desired set that is compared with what the kernel has (read over
  * rtnetlink, followed by its notifications and by a slow full check), so that
- * what a foreign hand takes away comes back within a second.  Routes carry the
- * protocol number HOST_RTPROT; only those are ever changed or removed.  A
- * route to the same destination that is not ours is left alone and named.
+ * what a foreign hand takes away comes back within a second.
+ *
+ * Routes, neighbours and (from Linux 5.18 on) addresses carry the protocol
+ * number HOST_RTPROT; only those are ever removed, and a wanted address with
+ * another prefix.  Our routes have a large metric: a route to the same
+ * destination that is not ours is left alone, named once, and goes before
+ * ours.  A route to everywhere (prefix length 0) is never made.
  *
  * Never blocks: rtnetlink answers at once. */
 
@@ -59,7 +63,8 @@ struct host_want {
 struct host *host_create(void);
 void host_destroy(struct host *); /* NULL is allowed; leaves all in place. */
 
-/* Sets what is wanted from now on. */
+/* Sets what is wanted from now on.  Cheap if little differs from before: the
+ * cost is a look-up for each route, and a request for each that differs. */
 void host_set(struct host *, const struct host_want *);
 
 /* Does what can be done without blocking. */
@@ -70,7 +75,8 @@ void host_wait(struct host *);
 /* Appends the present state, what is missing and why. */
 void host_format_state(const struct host *, struct ds *);
 
-/* True if all that is wanted is there. */
+/* True if all addresses, routes and neighbours that are wanted are there.
+ * Kernel settings that can't be written don't count: they are only named. */
 bool host_in_sync(const struct host *);
 
 #endif /* ofproxyd/host/host.h */

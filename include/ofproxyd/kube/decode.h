@@ -31,13 +31,14 @@ struct kube_object {
                              * could be read; else "". */
 };
 
-/* Decodes 'len' bytes of JSON at 'text', which is one object.  Returns 0, or
+/* Decodes 'len' bytes of JSON at 'text', which is one object of ret->kind,
+ * the only member that the caller sets.  Returns 0, or
  * EINVAL with 'err' and, where they could be read, ret->ns and ret->name
  * set; nothing of '*ret' is to be freed then.  On success the object belongs
  * to the caller.  The message begins with the kind and the name: "Service
  * ns1/web: spec.ports[0].port: found ..., want ...". */
-int kube_decode(enum model_kind kind, const char *text, size_t len,
-                struct intern_pool *pool, struct kube_object *ret,
-                struct err *err) OVS_WARN_UNUSED_RESULT;
+int kube_decode(const char *text, size_t len, struct intern_pool *pool,
+                struct kube_object *ret, struct err *err)
+    OVS_WARN_UNUSED_RESULT;
 
 #endif /* ofproxyd/kube/decode.h */

@@ -5,9 +5,15 @@
 /* The switch's configuration database: makes and repairs the bridge and the
  * gateway port, names the tables, and finds the pods.
  *
- * Level-triggered: each run compares what the database says with what the
- * configuration wants and writes the difference in one transaction, with a
- * backoff when the database refuses.  Never blocks. */
+ * Level-triggered: each change is compared with what the configuration wants
+ * and the difference is written in one transaction, with a backoff when the
+ * database refuses.  Never blocks.
+ *
+ * What exists is adopted as it is but for what the daemon depends on:
+ * fail_mode secure, OpenFlow15 among the protocols if they are limited, a
+ * local port, the table names.  A bridge and a gateway port that the daemon
+ * has made carry external_ids:ofproxyd-made=true (the port's stand in Port).
+ * What can't be done, and what is wrong with a pod, is logged once. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +44,10 @@ struct ovsdb_cfg {
     int layout; /* Kept in the bridge's external_ids. */
 };
 
-/* A local pod's interface: an Interface of our bridge whose external_ids
- * carry attached-mac and ip-address (what Antrea's CNI writes). */
+/* A local pod's interface: an Interface of our bridge with a port number whose
+ * external_ids carry attached-mac and ip-address (what Antrea's CNI writes).
+ * No address belongs to two pods: of two interfaces with the same IP or MAC
+ * address the one with the higher port number, the newer one, has it. */
 struct ovsdb_pod {
     const char *iface;     /* Interface name. */
     const char *ns, *name; /* pod-namespace, pod-name; "" if absent. */

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The flow table's keys: where each queues, and what the switch has.
+ *
+ * A group may only go when no flow names it any more: deleting a group deletes
+ * its flows, silently.  The order of the queues is not enough for that.  A
+ * flow that was to be led away from the group may have been refused, and its
+ * owner set aside; after a restart nobody may even know whose the group is.
+ * So the groups count their users: 'n_users' says how many items that the
+ * switch has, or will have when the batch that is out has arrived, name the
+ * group, and its deletion is held until that is zero. */
+
+#include "ofproxyd/flow/flowtab.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <util.h>
+
+#include "flowtab-private.h"
+#include "ofproxyd/base/map.h"
+#include "ofproxyd/flow/cookie.h"
+
+struct flowtab *
+flowtab_create(void)
+{
+    struct flowtab *ft = xzalloc(sizeof *ft);
+
+    hmap_init(&ft->keys);
+    hmap_init(&ft->owners);
+    ovs_list_init(&ft->asides);
+    for (size_t i = FIRST_QUEUE; i <= LAST_QUEUE; i++) {
+        ovs_list_init(&ft->queues[i]);
+    }
+    ft->retry_ms = LLONG_MAX;
+    return ft;
+}
+
+void
+flowtab_destroy(struct flowtab *ft)
+{
+    if (!ft) {
+        return;
+    }
+
+    while (!hmap_is_empty(&ft->owners)) {
+        const struct ftowner *owner =
+            CONTAINER_OF(hmap_first(&ft->owners), const struct ftowner, node);
+        struct flowtab_owner info = { owner->id, owner->rank };
+        struct fout none = FOUT_INIT;
+        flowtab_want(ft, &info, &none);
+    }
+    flowtab_forget(ft);
+    ovs_assert(hmap_is_empty(&ft->keys) && ovs_list_is_empty(&ft->asides));
+    hmap_destroy(&ft->keys);
+    hmap_destroy(&ft->owners);
+    free(ft);
+}
+
+/* Finding keys. */
+
+static const struct fitem *
+key_item(const struct ftkey *key)
+{
+    return key->want                       ? key->want
+           : key->have                     ? key->have
+           : key->place == PLACE_IN_FLIGHT ? key->flight.item
+                                           : NULL;
+}
+
+bool
+key_matches(const struct ftkey *key, const struct fitem *item)
+{
+    if (key->node.hash != fitem_key_hash(item)) {
+        return false;
+    }
+    if (fitem_kind(item) == FITEM_GROUP) {
+        return key->is_group && key->group_id == fitem_group_id(item);
+    }
+    return !key->is_group && fitem_key_equals(key_item(key), item);
+}
+
+struct ftkey *
+key_find(const struct flowtab *ft, const struct fitem *item)
+{
+    struct ftkey *key;
+
+    HMAP_FOR_EACH_WITH_HASH (key, node, fitem_key_hash(item), &ft->keys) {
+        if (key_matches(key, item)) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+static struct ftkey *
+find_group(const struct flowtab *ft, uint32_t group_id)
+{
+    uint32_t hash = fitem_group_hash(group_id);
+    struct ftkey *key;
+
+    HMAP_FOR_EACH_WITH_HASH (key, node, hash, &ft->keys) {
+        if (key->is_group && key->group_id == group_id) {
+            return key;
+        }
+    }
+    return NULL;
+}
+
+static struct ftkey *
+create_key(struct flowtab *ft, uint32_t hash)
+{
+    struct ftkey *key = xzalloc(sizeof *key);
+
+    hmap_insert(&ft->keys, &key->node, hash);
+    ft->n_places[PLACE_NONE]++;
+    return key;
+}
+
+static struct ftkey *
+create_group_key(struct flowtab *ft, uint32_t group_id)
+{
+    struct ftkey *key = create_key(ft, fitem_group_hash(group_id));
+
+    key->is_group = true;
+    key->group_id = group_id;
+    return key;
+}
+
+/* A flow's new key can't be found before it has an item. */
+struct ftkey *
+key_find_or_create(struct flowtab *ft, const struct fitem *item)
+{
+    struct ftkey *key = key_find(ft, item);
+
+    if (key) {
+        return key;
+    }
+    return fitem_kind(item) == FITEM_GROUP
+               ? create_group_key(ft, fitem_group_id(item))
+               : create_key(ft, fitem_key_hash(item));
+}
+
+/* Placing keys. */
+
+static bool
+is_queue(unsigned int place)
+{
+    return place >= FIRST_QUEUE && place <= LAST_QUEUE;
+}
+
+static enum place
+find_queue(const struct ftkey *key)
+{
+    if (!key->is_group) {
+        return key->want ? PLACE_FLOW_PUT : PLACE_FLOW_DELETE;
+    } else if (group_id_is_leaf(key->group_id)) {
+        return key->want ? PLACE_LEAF_PUT : PLACE_LEAF_DELETE;
+    } else {
+        return key->want ? PLACE_GROUP_PUT : PLACE_GROUP_DELETE;
+    }
+}
+
+/* Where 'key', which is not in flight, belongs. */
+static enum place
+find_place(const struct flowtab *ft, const struct ftkey *key)
+{
+    /* Equal items are shared: see key_share(). */
+    if (!ft->known || key->want == key->have) {
+        return PLACE_NONE;
+    } else if (key->owner && owner_is_aside(key->owner)) {
+        return PLACE_ASIDE;
+    } else if (!ft->complete && key->have) {
+        return PLACE_HELD;
+    } else if (!key->want && key->n_users) {
+        return PLACE_HELD;
+    } else {
+        return find_queue(key);
+    }
+}
+
+static void
+count_key(struct flowtab *ft, const struct ftkey *key, int delta)
+{
+    if (key->want) {
+        *(key->is_group ? &ft->stats.n_groups : &ft->stats.n_flows) += delta;
+    } else if (key->have) {
+        ft->stats.n_unwanted += delta;
+    }
+    ft->n_places[key->place] += delta;
+    if (key->owner && key->place != PLACE_NONE && key->place != PLACE_ASIDE) {
+        key->owner->n_pending += delta;
+    }
+}
+
+void
+key_lift(struct flowtab *ft, struct ftkey *key)
+{
+    count_key(ft, key, -1);
+    if (is_queue(key->place)) {
+        ovs_list_remove(&key->queue_node);
+    }
+}
+
+static bool
+key_is_empty(const struct ftkey *key)
+{
+    return !key->want && !key->have && key->place != PLACE_IN_FLIGHT;
+}
+
+void
+key_settle(struct flowtab *ft, struct ftkey *key, bool front)
+{
+    if (key_is_empty(key)) {
+        key_disown(ft, key);
+        if (!key->n_users) {
+            hmap_remove(&ft->keys, &key->node);
+            free(key);
+            return;
+        }
+    }
+
+    if (key->place != PLACE_IN_FLIGHT) {
+        key->place = find_place(ft, key);
+        if (is_queue(key->place)) {
+            struct ovs_list *queue = &ft->queues[key->place];
+            if (front) {
+                ovs_list_push_front(queue, &key->queue_node);
+            } else {
+                ovs_list_push_back(queue, &key->queue_node);
+            }
+        }
+    }
+    count_key(ft, key, 1);
+}
+
+/* Moves every key to where it belongs after something changed for all. */
+static void
+settle_all(struct flowtab *ft)
+{
+    struct ftkey *key;
+
+    HMAP_FOR_EACH_SAFE (key, node, &ft->keys) {
+        key_lift(ft, key);
+        key_settle(ft, key, false);
+    }
+}
+
+void
+key_share(struct ftkey *key)
+{
+    if (key->want && key->have && key->want != key->have
+        && fitem_equals(key->want, key->have)) {
+        fitem_unref(key->have);
+        key->have = fitem_ref(key->want);
+    }
+}
+
+void
+key_disown(struct flowtab *ft, struct ftkey *key)
+{
+    struct ftowner *owner = key->owner;
+
+    if (owner) {
+        ovs_list_remove(&key->owner_node);
+        key->owner = NULL;
+        if (!owner->id) {
+            owner_free(ft, owner);
+        }
+    }
+}
+
+/* Users of groups. */
+
+struct use_aux {
+    struct flowtab *ft;
+    int delta;
+};
+
+static void
+use_group(uint32_t group_id, void *aux_)
+{
+    const struct use_aux *aux = aux_;
+    struct ftkey *key = find_group(aux->ft, group_id);
+
+    if (!key) {
+        key = create_group_key(aux->ft, group_id);
+    }
+
+    /* Only the first and the last user make a difference. */
+    uint32_t n_users = key->n_users + aux->delta;
+    if (n_users && key->n_users) {
+        key->n_users = n_users;
+    } else {
+        key_lift(aux->ft, key);
+        key->n_users = n_users;
+        key_settle(aux->ft, key, false);
+    }
+}
+
+void
+use_groups(struct flowtab *ft, const struct fitem *item, int delta)
+{
+    if (item) {
+        struct use_aux aux = { ft, delta };
+        fitem_for_each_group(item, use_group, &aux);
+    }
+}
+
+/* What the switch has. */
+
+void
+flowtab_set_complete(struct flowtab *ft, bool complete)
+{
+    if (ft->complete != complete) {
+        ft->complete = complete;
+        settle_all(ft);
+    }
+}
+
+void
+flowtab_forget(struct flowtab *ft)
+{
+    ft->known = false;
+    ft->dumping = false;
+    batch_abandon(ft);
+
+    struct ftkey *key;
+    HMAP_FOR_EACH_SAFE (key, node, &ft->keys) {
+        key_lift(ft, key);
+        fitem_unref(key->have);
+        key->have = NULL;
+        key->n_users = 0;
+        key_settle(ft, key, false);
+    }
+    map_trim(&ft->keys);
+}
+
+void
+flowtab_dump_begin(struct flowtab *ft)
+{
+    flowtab_forget(ft);
+    ft->dumping = true;
+}
+
+void
+flowtab_dump_end(struct flowtab *ft)
+{
+    ft->dumping = false;
+    ft->known = true;
+    settle_all(ft);
+}
+
+/* Makes 'have', NULL or a reference that this takes, what the switch has at
+ * 'key'.  May free 'key'. */
+static void
+set_have(struct flowtab *ft, struct ftkey *key, struct fitem *have)
+{
+    bool in_flight = key->place == PLACE_IN_FLIGHT;
+    struct fitem *old = key->have;
+
+    if (!in_flight) {
+        use_groups(ft, have, 1);
+    }
+    key_lift(ft, key);
+    key->have = have;
+    key_share(key);
+    key_settle(ft, key, false);
+    if (!in_flight) {
+        use_groups(ft, old, -1);
+    }
+    fitem_unref(old);
+}
+
+static bool
+item_is_ours(const struct fitem *item)
+{
+    return fitem_kind(item) == FITEM_GROUP
+               ? group_id_is_ours(fitem_group_id(item))
+               : cookie_is_ours(fitem_cookie(item));
+}
+
+void
+flowtab_have(struct flowtab *ft, struct fitem *item)
+{
+    if (!item_is_ours(item)) {
+        flowtab_have_not(ft, item);
+    } else if (ft->known || ft->dumping) {
+        set_have(ft, key_find_or_create(ft, item), item);
+    } else {
+        fitem_unref(item);
+    }
+}
+
+void
+flowtab_have_not(struct flowtab *ft, struct fitem *item)
+{
+    struct ftkey *key = key_find(ft, item);
+
+    if (key && key->have) {
+        set_have(ft, key, NULL);
+        map_trim(&ft->keys);
+    }
+    fitem_unref(item);
+}
+
+/* State. */
+
+static size_t
+count_queued(const struct flowtab *ft)
+{
+    size_t n = 0;
+
+    for (size_t i = FIRST_QUEUE; i <= LAST_QUEUE; i++) {
+        n += ft->n_places[i];
+    }
+    return n;
+}
+
+void
+flowtab_get_stats(const struct flowtab *ft, struct flowtab_stats *ret)
+{
+    *ret = ft->stats;
+    ret->n_dirty = count_queued(ft);
+    ret->n_held = ft->n_places[PLACE_HELD];
+    ret->n_in_flight = ft->n_places[PLACE_IN_FLIGHT];
+    ret->n_set_aside = ft->n_asides;
+}
+
+bool
+flowtab_in_sync(const struct flowtab *ft)
+{
+    return ft->known && !ft->n_asides
+           && ft->n_places[PLACE_NONE] == hmap_count(&ft->keys);
+}
+
+void
+flowtab_for_each(const struct flowtab *ft, uint64_t owner_id,
+                 void (*cb)(const struct fitem *want, const struct fitem *have,
+                            void *aux),
+                 void *aux)
+{
+    const struct ftkey *key;
+
+    if (owner_id == UINT64_MAX) {
+        HMAP_FOR_EACH (key, node, &ft->keys) {
+            if (key->want) {
+                cb(key->want, key->have, aux);
+            }
+        }
+        return;
+    }
+
+    const struct ftowner *owner = owner_find(ft, owner_id);
+    if (owner) {
+        LIST_FOR_EACH (key, owner_node, &owner->keys) {
+            cb(key->want, key->have, aux);
+        }
+    }
+}
+
+void
+flowtab_for_each_have(const struct flowtab *ft,
+                      void (*cb)(const struct fitem *have, void *aux),
+                      void *aux)
+{
+    const struct ftkey *key;
+
+    HMAP_FOR_EACH (key, node, &ft->keys) {
+        if (key->have) {
+            cb(key->have, aux);
+        }
+    }
+}
+
+const struct fitem *
+flowtab_find_have(const struct flowtab *ft, const struct fitem *item)
+{
+    const struct ftkey *key = key_find(ft, item);
+
+    return key ? key->have : NULL;
+}

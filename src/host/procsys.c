@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Settings under /proc/sys: compared, and written if they differ. */
+
+#include "procsys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openvswitch/util.h>
+#include <openvswitch/vlog.h>
+#include <util.h>
+
+VLOG_DEFINE_THIS_MODULE(procsys);
+
+static const struct {
+    const char *before; /* Of the path; the link's name follows... */
+    const char *after;  /* ...and this, or NULL if it is of no link. */
+    const char *value;
+} settings[PROCSYS_N_SETTINGS] = {
+    /* The host asks for pods with the gateway's address, which they know. */
+    [PROCSYS_ARP_ANNOUNCE] = { "net/ipv4/conf/", "/arp_announce", "1" },
+    /* Answers of Services come from addresses that no route leads to. */
+    [PROCSYS_RP_FILTER] = { "net/ipv4/conf/", "/rp_filter", "2" },
+    [PROCSYS_DISABLE_IPV6] = { "net/ipv6/conf/", "/disable_ipv6", "0" },
+    /* Addresses are usable at once; nobody else is on the link. */
+    [PROCSYS_ACCEPT_DAD] = { "net/ipv6/conf/", "/accept_dad", "0" },
+    [PROCSYS_IPV4_FORWARD] = { "net/ipv4/ip_forward", NULL, "1" },
+    [PROCSYS_IPV6_FORWARD] = { "net/ipv6/conf/all/forwarding", NULL, "1" },
+};
+
+static char *
+setting_path(enum procsys_setting s, const char *link)
+{
+    return xasprintf("/proc/sys/%s%s%s", settings[s].before,
+                     settings[s].after ? link : "",
+                     settings[s].after ? settings[s].after : "");
+}
+
+/* Reads a short text without its line end.  Returns 0 or a positive errno
+ * value. */
+static int
+read_value(const char *path, char buf[16])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return errno;
+    }
+    ssize_t n = read(fd, buf, 15);
+    int error = n < 0 ? errno : 0;
+
+    close(fd);
+    if (!error) {
+        buf[n] = '\0';
+        buf[strcspn(buf, "\n")] = '\0';
+    }
+    return error;
+}
+
+static int
+write_value(const char *path, const char *value)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return errno;
+    }
+    int error = write(fd, value, strlen(value)) < 0 ? errno : 0;
+
+    close(fd);
+    return error;
+}
+
+static void
+apply(struct procsys *ps, enum procsys_setting s, const char *link)
+{
+    char *path = setting_path(s, link);
+    const char *value = settings[s].value;
+    char have[16];
+    int error = read_value(path, have);
+
+    if (!error && strcmp(have, value)) {
+        error = write_value(path, value);
+        if (!error) {
+            VLOG_INFO("%s set to %s", path, value);
+        }
+    }
+    if (error && !ps->named[s]) {
+        VLOG_WARN("%s can't be set to %s: %s", path, value,
+                  ovs_strerror(error));
+    }
+    ps->named[s] = error != 0;
+    free(path);
+}
+
+void
+procsys_tune_link(struct procsys *ps, const char *name, bool ipv6)
+{
+    apply(ps, PROCSYS_ARP_ANNOUNCE, name);
+    apply(ps, PROCSYS_RP_FILTER, name);
+    if (ipv6) {
+        apply(ps, PROCSYS_DISABLE_IPV6, name);
+        apply(ps, PROCSYS_ACCEPT_DAD, name);
+    }
+}
+
+void
+procsys_forward_ipv4(struct procsys *ps)
+{
+    apply(ps, PROCSYS_IPV4_FORWARD, NULL);
+}
+
+/* accept_ra: 0 no, 1 unless forwarding, 2 always. */
+static bool
+loses_ra_route(const char *link)
+{
+    char *path = xasprintf("/proc/sys/net/ipv6/conf/%s/accept_ra", link);
+    char value[16];
+    bool loses = !read_value(path, value) && !strcmp(value, "1");
+
+    free(path);
+    return loses;
+}
+
+void
+procsys_forward_ipv6(struct procsys *ps, const char *ra_link)
+{
+    const enum procsys_setting s = PROCSYS_IPV6_FORWARD;
+    char *path = setting_path(s, NULL);
+    char have[16];
+
+    if (!read_value(path, have) && !strcmp(have, "0") && ra_link
+        && loses_ra_route(ra_link)) {
+        if (!ps->named[s]) {
+            VLOG_WARN("%s stays 0, since with 1 the kernel would drop the "
+                      "default route through \"%s\", which comes from a "
+                      "router advertisement; set accept_ra of \"%s\" to 2",
+                      path, ra_link, ra_link);
+        }
+        ps->named[s] = true;
+    } else {
+        apply(ps, s, NULL);
+    }
+    free(path);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOST_PROCSYS_H
+#define HOST_PROCSYS_H 1
+
+/* The kernel's network settings under /proc/sys.
+ *
+ * A setting is only written if it differs, so a read-only /proc/sys is no
+ * harm when somebody else has set it right; a failure is named once. */
+
+#include <stdbool.h>
+
+enum procsys_setting {
+    PROCSYS_ARP_ANNOUNCE,
+    PROCSYS_RP_FILTER,
+    PROCSYS_DISABLE_IPV6,
+    PROCSYS_ACCEPT_DAD,
+    PROCSYS_IPV4_FORWARD,
+    PROCSYS_IPV6_FORWARD
+};
+#define PROCSYS_N_SETTINGS 6
+
+struct procsys {
+    bool named[PROCSYS_N_SETTINGS]; /* Failures that have been logged. */
+};
+
+/* Sets what the gateway link 'name' needs, for IPv6 too if 'ipv6'. */
+void procsys_tune_link(struct procsys *, const char *name, bool ipv6);
+
+void procsys_forward_ipv4(struct procsys *);
+
+/* 'ra_link' is the link of a default route that came from a router
+ * advertisement, or NULL.  If the kernel handles those itself, forwarding
+ * would make it drop that route: then nothing is set, but named. */
+void procsys_forward_ipv6(struct procsys *, const char *ra_link);
+
+#endif /* host/procsys.h */

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routes: the difference between a wanted set and the kernel's, kept as lists
+ * of what is to be done, so that its cost follows the number of changes. */
+
+#include "routes.h"
+
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+
+#include <openvswitch/util.h>
+#include <openvswitch/vlog.h>
+#include <util.h>
+
+#include "ofproxyd/base/map.h"
+
+VLOG_DEFINE_THIS_MODULE(routes);
+
+static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(60, 60);
+
+/* How many single routes routes_format() lists. */
+#define MAX_LISTED 20
+
+/* How a route goes on. */
+struct hop {
+    int ifindex;
+    struct ip via;
+    struct ip src;
+};
+
+/* A destination that is wanted, or that the kernel has a route of ours to. */
+struct route_node {
+    struct hmap_node hmap_node;
+    struct ovs_list list_node; /* Or empty. */
+    struct cidr dst;
+    struct hop want; /* 'ifindex' is not used. */
+    struct hop have;
+    unsigned int generation; /* Of the routes_set() that wanted it last. */
+    int error;               /* Of the last try; named already. */
+    bool wanted;
+    bool present;  /* The kernel has 'have', ours. */
+    bool shadowed; /* The kernel has one that isn't ours. */
+    bool named;    /* The latter has been logged. */
+};
+
+struct stray {
+    struct ovs_list list_node;
+    struct hostnl_route route;
+};
+
+static uint32_t
+dst_hash(const struct cidr *dst)
+{
+    return ip_hash(&dst->ip, dst->plen);
+}
+
+static struct route_node *
+find_node(const struct routes *rs, const struct cidr *dst)
+{
+    struct route_node *node;
+
+    HMAP_FOR_EACH_WITH_HASH (node, hmap_node, dst_hash(dst), &rs->nodes) {
+        if (node->dst.plen == dst->plen
+            && ip_equals(&node->dst.ip, &dst->ip)) {
+            return node;
+        }
+    }
+    return NULL;
+}
+
+static struct route_node *
+get_node(struct routes *rs, const struct cidr *dst)
+{
+    struct route_node *node = find_node(rs, dst);
+
+    if (!node) {
+        node = xzalloc(sizeof *node);
+        node->dst = *dst;
+        ovs_list_init(&node->list_node);
+        hmap_insert(&rs->nodes, &node->hmap_node, dst_hash(dst));
+    }
+    return node;
+}
+
+static bool
+node_in_sync(const struct routes *rs, const struct route_node *node)
+{
+    if (!node->wanted) {
+        return !node->present;
+    }
+    return node->present && node->have.ifindex == rs->ifindex
+           && ip_equals(&node->have.via, &node->want.via)
+           && ip_equals(&node->have.src, &node->want.src);
+}
+
+static void
+unlist(struct route_node *node)
+{
+    ovs_list_remove(&node->list_node);
+    ovs_list_init(&node->list_node);
+}
+
+/* Puts 'node' on the list where it belongs, or destroys it if it serves
+ * nothing any more.  True if there is something to do for it. */
+static bool
+settle(struct routes *rs, struct route_node *node)
+{
+    unlist(node);
+    if (node_in_sync(rs, node)) {
+        node->error = 0;
+        if (!node->wanted) {
+            rs->n_shadowed -= node->shadowed;
+            hmap_remove(&rs->nodes, &node->hmap_node);
+            free(node);
+        }
+        return false;
+    }
+    if (node->wanted) {
+        ovs_list_push_back(&rs->to_add, &node->list_node);
+        return true;
+    }
+    ovs_list_push_back(&rs->to_del, &node->list_node);
+    return rs->complete;
+}
+
+static void
+clear_strays(struct routes *rs)
+{
+    struct stray *stray;
+
+    LIST_FOR_EACH_POP (stray, list_node, &rs->strays) {
+        free(stray);
+    }
+}
+
+void
+routes_init(struct routes *rs)
+{
+    *rs = (struct routes){ .ifindex = 0 };
+    hmap_init(&rs->nodes);
+    ovs_list_init(&rs->to_add);
+    ovs_list_init(&rs->to_del);
+    ovs_list_init(&rs->failed);
+    ovs_list_init(&rs->strays);
+}
+
+void
+routes_uninit(struct routes *rs)
+{
+    struct route_node *node;
+
+    HMAP_FOR_EACH_POP (node, hmap_node, &rs->nodes) {
+        free(node);
+    }
+    hmap_destroy(&rs->nodes);
+    clear_strays(rs);
+}
+
+/* What is wanted. */
+
+/* A route to everywhere would take the node's default route away; it can only
+ * come from an error. */
+static bool
+is_valid(const struct host_route *r)
+{
+    enum ip_family family = ip_family(&r->dst.ip);
+
+    return r->dst.plen > 0 && r->dst.plen <= (family == IP_V4 ? 32 : 128)
+           && (ip_is_none(&r->via) || ip_family(&r->via) == family)
+           && (ip_is_none(&r->src) || ip_family(&r->src) == family);
+}
+
+/* Returns true if that is news. */
+static bool
+want_route(struct routes *rs, const struct host_route *r)
+{
+    struct cidr dst = cidr_network(&r->dst);
+    struct route_node *node = get_node(rs, &dst);
+
+    if (node->generation == rs->generation) {
+        return false; /* The first one counts. */
+    }
+    node->generation = rs->generation;
+    rs->n_wanted++;
+    if (node->wanted && ip_equals(&node->want.via, &r->via)
+        && ip_equals(&node->want.src, &r->src)) {
+        return false;
+    }
+    node->wanted = true;
+    node->want.via = r->via;
+    node->want.src = r->src;
+    settle(rs, node);
+    return true;
+}
+
+/* Looks at all nodes anew. */
+static void
+settle_all(struct routes *rs)
+{
+    struct route_node *node;
+
+    HMAP_FOR_EACH_SAFE (node, hmap_node, &rs->nodes) {
+        settle(rs, node);
+    }
+    map_trim(&rs->nodes);
+}
+
+bool
+routes_set(struct routes *rs, const struct host_route *routes, size_t n,
+           bool complete)
+{
+    size_t n_before = rs->n_wanted;
+    bool changed = rs->complete != complete;
+
+    rs->generation++;
+    rs->n_wanted = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!is_valid(&routes[i])) {
+            char buf[CIDR_STRLEN];
+
+            VLOG_WARN_RL(&rl, "route to %s is impossible; left out",
+                         cidr_to_string(&routes[i].dst, buf));
+        } else if (want_route(rs, &routes[i])) {
+            changed = true;
+        }
+    }
+
+    /* Without news, as many as before are the same as before. */
+    rs->complete = complete;
+    if (changed || rs->n_wanted != n_before) {
+        struct route_node *node;
+
+        changed = true;
+        HMAP_FOR_EACH (node, hmap_node, &rs->nodes) {
+            node->wanted = node->generation == rs->generation;
+        }
+        settle_all(rs);
+    }
+    return changed;
+}
+
+/* What the kernel has. */
+
+static bool
+is_ours(const struct hostnl_route *r)
+{
+    return r->protocol == HOST_RTPROT;
+}
+
+/* True if 'r' is one that we could have made, as opposed to what only carries
+ * our protocol number. */
+static bool
+is_regular(const struct hostnl_route *r)
+{
+    return r->metric == ROUTES_METRIC && !r->multipath && !r->tos
+           && r->type == RTN_UNICAST && r->dst.plen > 0;
+}
+
+static void
+name_shadow(struct route_node *node, const struct hostnl_route *r)
+{
+    char dst[CIDR_STRLEN], name[IFNAMSIZ] = "?";
+
+    if (node->named) {
+        return;
+    }
+    node->named = true;
+    ignore(if_indextoname(r->ifindex, name));
+    VLOG_WARN_RL(&rl,
+                 "route to %s through \"%s\" (protocol %u, metric %u) is not "
+                 "ours and is left as it is; it takes the place of ours",
+                 cidr_to_string(&node->dst, dst), name, r->protocol,
+                 r->metric);
+}
+
+static void
+set_shadowed(struct routes *rs, struct route_node *node, bool shadowed)
+{
+    rs->n_shadowed += shadowed - node->shadowed;
+    node->shadowed = shadowed;
+}
+
+void
+routes_start_dump(struct routes *rs, int ifindex)
+{
+    struct route_node *node;
+
+    rs->ifindex = ifindex;
+    rs->unsure = false;
+    rs->stray_failed = false;
+    HMAP_FOR_EACH (node, hmap_node, &rs->nodes) {
+        node->present = false;
+        set_shadowed(rs, node, false);
+    }
+    clear_strays(rs);
+}
+
+static void
+set_present(struct route_node *node, const struct hostnl_route *r)
+{
+    node->present = true;
+    node->have = (struct hop){ r->ifindex, r->via, r->src };
+}
+
+void
+routes_have(struct routes *rs, const struct hostnl_route *r)
+{
+    if (!is_ours(r)) {
+        struct route_node *node = find_node(rs, &r->dst);
+
+        if (node && node->wanted && r->metric <= ROUTES_METRIC) {
+            set_shadowed(rs, node, true);
+            name_shadow(node, r);
+        }
+        return;
+    }
+    if (is_regular(r)) {
+        struct route_node *node = get_node(rs, &r->dst);
+
+        if (!node->present) {
+            set_present(node, r);
+            return;
+        }
+    }
+
+    struct stray *stray = xmalloc(sizeof *stray);
+    stray->route = *r;
+    ovs_list_push_back(&rs->strays, &stray->list_node);
+}
+
+void
+routes_dumped(struct routes *rs)
+{
+    struct route_node *node;
+
+    HMAP_FOR_EACH (node, hmap_node, &rs->nodes) {
+        node->named = node->shadowed;
+    }
+    settle_all(rs);
+}
+
+bool
+routes_changed(struct routes *rs, const struct hostnl_route *r, bool gone)
+{
+    struct route_node *node = find_node(rs, &r->dst);
+
+    if (!is_ours(r)) {
+        /* It may have come or gone beside ours or instead of it. */
+        if (!node || !node->wanted) {
+            return false;
+        }
+        rs->unsure = true;
+        return true;
+    }
+    if (!is_regular(r)) {
+        rs->unsure |= !gone;
+        return !gone;
+    }
+    if (!gone) {
+        node = get_node(rs, &r->dst);
+        set_present(node, r);
+    } else if (!node || !node->present || node->have.ifindex != r->ifindex
+               || !ip_equals(&node->have.via, &r->via)) {
+        return false;
+    } else {
+        node->present = false;
+    }
+    return settle(rs, node);
+}
+
+/* Changing it. */
+
+static void
+fail(struct routes *rs, struct route_node *node, int error,
+     const struct err *err)
+{
+    if (error != node->error) {
+        char dst[CIDR_STRLEN];
+
+        VLOG_WARN_RL(&rl, "route to %s can't be %s: %s",
+                     cidr_to_string(&node->dst, dst),
+                     node->wanted ? "added" : "removed", err->msg);
+
+        /* Something may not be as we believe. */
+        rs->unsure |= (error == EEXIST || error == ENODEV || error == ENETDOWN
+                       || error == ENETUNREACH);
+    }
+    node->error = error;
+    unlist(node);
+    ovs_list_push_back(&rs->failed, &node->list_node);
+}
+
+static void
+add_route(struct routes *rs, struct hostnl *nl, struct route_node *node)
+{
+    const struct hostnl_route r = {
+        .ifindex = rs->ifindex,
+        .dst = node->dst,
+        .via = node->want.via,
+        .src = node->want.src,
+        .metric = ROUTES_METRIC,
+        .protocol = HOST_RTPROT,
+        .type = RTN_UNICAST,
+    };
+    struct err err;
+    int error = hostnl_route_add(nl, &r, node->present, &err);
+
+    if (error) {
+        fail(rs, node, error, &err);
+    } else {
+        set_present(node, &r);
+        settle(rs, node);
+    }
+}
+
+/* What is gone already is what was wanted. */
+static bool
+is_gone(int error)
+{
+    return !error || error == ESRCH || error == ENOENT || error == ENODEV;
+}
+
+static void
+del_route(struct routes *rs, struct hostnl *nl, struct route_node *node)
+{
+    const struct hostnl_route r = {
+        .ifindex = node->have.ifindex,
+        .dst = node->dst,
+        .via = node->have.via,
+        .metric = ROUTES_METRIC,
+        .protocol = HOST_RTPROT,
+        .type = RTN_UNICAST,
+    };
+    struct err err;
+    int error = hostnl_route_del(nl, &r, &err);
+
+    if (is_gone(error)) {
+        node->present = false;
+        settle(rs, node);
+    } else {
+        fail(rs, node, error, &err);
+    }
+}
+
+static void
+del_stray(struct routes *rs, struct hostnl *nl, struct stray *stray)
+{
+    struct err err;
+    int error = hostnl_route_del(nl, &stray->route, &err);
+
+    if (!is_gone(error)) {
+        char dst[CIDR_STRLEN];
+
+        VLOG_WARN_RL(&rl, "left-over route to %s can't be removed: %s",
+                     cidr_to_string(&stray->route.dst, dst), err.msg);
+        rs->stray_failed = true;
+    }
+    free(stray);
+}
+
+/* New routes go in before old ones go. */
+void
+routes_run(struct routes *rs, struct hostnl *nl, size_t *budget)
+{
+    while (*budget && !ovs_list_is_empty(&rs->to_add)) {
+        struct route_node *node = CONTAINER_OF(ovs_list_front(&rs->to_add),
+                                               struct route_node, list_node);
+
+        add_route(rs, nl, node);
+        --*budget;
+    }
+    while (*budget && rs->complete && !ovs_list_is_empty(&rs->strays)) {
+        struct stray *stray = CONTAINER_OF(ovs_list_pop_front(&rs->strays),
+                                           struct stray, list_node);
+
+        del_stray(rs, nl, stray);
+        --*budget;
+    }
+    while (*budget && rs->complete && !ovs_list_is_empty(&rs->to_del)) {
+        struct route_node *node = CONTAINER_OF(ovs_list_front(&rs->to_del),
+                                               struct route_node, list_node);
+
+        del_route(rs, nl, node);
+        --*budget;
+    }
+}
+
+bool
+routes_pending(const struct routes *rs)
+{
+    return !ovs_list_is_empty(&rs->to_add)
+           || (rs->complete
+               && (!ovs_list_is_empty(&rs->to_del)
+                   || !ovs_list_is_empty(&rs->strays)));
+}
+
+bool
+routes_have_failed(const struct routes *rs)
+{
+    return !ovs_list_is_empty(&rs->failed) || rs->stray_failed;
+}
+
+static void
+format_list(const struct ovs_list *list, const char *what, struct ds *ds)
+{
+    const struct route_node *node;
+    size_t n = 0;
+
+    LIST_FOR_EACH (node, list_node, list) {
+        char dst[CIDR_STRLEN];
+
+        if (n++ >= MAX_LISTED) {
+            continue;
+        }
+        ds_put_format(ds, "  route to %s: %s", cidr_to_string(&node->dst, dst),
+                      what);
+        if (node->error) {
+            ds_put_format(ds, ", %s", ovs_strerror(node->error));
+        }
+        ds_put_char(ds, '\n');
+    }
+    if (n > MAX_LISTED) {
+        ds_put_format(ds, "  and %" PRIuSIZE " more\n", n - MAX_LISTED);
+    }
+}
+
+void
+routes_format(const struct routes *rs, struct ds *ds)
+{
+    ds_put_format(ds,
+                  "routes: %" PRIuSIZE " wanted, %" PRIuSIZE " missing, "
+                  "%" PRIuSIZE " failed, %" PRIuSIZE " to be removed, "
+                  "%" PRIuSIZE " behind a foreign one\n",
+                  rs->n_wanted, ovs_list_size(&rs->to_add),
+                  ovs_list_size(&rs->failed),
+                  ovs_list_size(&rs->to_del) + ovs_list_size(&rs->strays),
+                  rs->n_shadowed);
+    format_list(&rs->failed, "failed", ds);
+    format_list(&rs->to_add, "missing", ds);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOST_ROUTES_H
+#define HOST_ROUTES_H 1
+
+/* The routes of the host layer: what is wanted, what the kernel has, and the
+ * difference.
+ *
+ * What the kernel has is read by a dump and then followed by notifications
+ * and by the answers to our own changes, so that one change among thousands
+ * of routes costs one request.  A dump replaces all that was known.
+ *
+ * Ours are the routes with protocol HOST_RTPROT in the main table, whatever
+ * link they are on.  They have a metric of their own, larger than what people
+ * and programs use, so that a route to the same destination that isn't ours
+ * goes before ours, and neither hides behind nor overwrites the other: it is
+ * named, and the moment it goes ours is in use. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <openvswitch/dynamic-string.h>
+#include <openvswitch/hmap.h>
+#include <openvswitch/list.h>
+
+#include "hostnl.h"
+#include "ofproxyd/host/host.h"
+
+#define ROUTES_METRIC 4096
+
+struct routes {
+    struct hmap nodes; /* "struct route_node"s, by destination. */
+
+    /* Where the kernel differs; each node is on one at most. */
+    struct ovs_list to_add; /* Or to change. */
+    struct ovs_list to_del;
+    struct ovs_list failed;
+
+    struct ovs_list strays; /* Ours, but of no use: to be removed. */
+    int ifindex;            /* The gateway link, or 0. */
+    bool stray_failed;      /* One couldn't be removed and is not on the
+                             * list any more. */
+    bool complete;          /* Removing is allowed. */
+    bool unsure;            /* Something happened that only a dump clears
+                             * up. */
+    unsigned int generation;
+    size_t n_wanted;
+    size_t n_shadowed; /* A foreign route goes before ours. */
+};
+
+void routes_init(struct routes *);
+void routes_uninit(struct routes *);
+
+/* Sets what is wanted.  Returns true if that differs from before. */
+bool routes_set(struct routes *, const struct host_route *, size_t n,
+                bool complete);
+
+/* Forgets what the kernel has.  What it says is to be given to routes_have()
+ * and closed by routes_dumped(). */
+void routes_start_dump(struct routes *, int ifindex);
+void routes_have(struct routes *, const struct hostnl_route *);
+void routes_dumped(struct routes *);
+
+/* A notification.  Returns true if it is about our routes and shows a
+ * difference that is to be repaired. */
+bool routes_changed(struct routes *, const struct hostnl_route *, bool gone);
+
+/* Makes up to '*budget' changes and takes them off it. */
+void routes_run(struct routes *, struct hostnl *, size_t *budget);
+
+/* True if routes_run() has something to do. */
+bool routes_pending(const struct routes *);
+
+/* True if something has failed, which is tried again after the next dump. */
+bool routes_have_failed(const struct routes *);
+
+void routes_format(const struct routes *, struct ds *);
+
+#endif /* host/routes.h */

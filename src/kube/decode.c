@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON of one API object into a model object: metadata, and what the readers
+ * of the kinds share. */
+
+#include "ofproxyd/kube/decode.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <openvswitch/dynamic-string.h>
+#include <util.h>
+
+#include "decode-part.h"
+
+static const char *const part_keys[] = {
+#define PART(SYM, KEY) [PART_##SYM] = KEY,
+    DECODE_PARTS
+#undef PART
+};
+
+bool
+decode_goto(struct decode_doc *doc, enum decode_part part)
+{
+    const char *at = doc->at[part];
+
+    jcur_goto(doc->c, part_keys[part], at ? at : doc->c->end);
+    return at != NULL;
+}
+
+/* Values. */
+
+void *
+decode_room(struct jcur *c, void *array, size_t n, size_t size)
+{
+    const size_t n_first = 4;
+    void *larger;
+
+    /* Room is made for 4, 8, 16... elements. */
+    if (n && (n < n_first || !IS_POW2(n))) {
+        return array;
+    }
+    larger = jcur_alloc(c, MAX(n_first, 2 * n) * size);
+    if (n) {
+        memcpy(larger, array, n * size);
+    }
+    return larger;
+}
+
+int
+decode_choice(struct jcur *c, const char *const names[], int n, int absent)
+{
+    struct ds want = DS_EMPTY_INITIALIZER;
+    const char *at = jcur_here(c);
+    struct jstr s;
+
+    s = jcur_string(c);
+    if (!s.n) {
+        return absent;
+    }
+    for (int i = 0; i < n; i++) {
+        if (jstr_equals(s, names[i])) {
+            return i;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        ds_put_format(&want, "%s\"%s\"", i ? " or " : "", names[i]);
+    }
+    jcur_mismatch(c, at, "%s", ds_cstr(&want));
+    ds_destroy(&want);
+    return absent;
+}
+
+enum proto
+decode_proto(struct jcur *c)
+{
+    static const char *const names[] = {
+#define PROTO(SYM, NAME, NUMBER) [PROTO_##SYM] = NAME,
+        PROTOS
+#undef PROTO
+    };
+
+    return decode_choice(c, names, ARRAY_SIZE(names), PROTO_TCP);
+}
+
+/* Copies 's', without the blanks around it if 'trim', into 'buf'.  A text
+ * that is too long to be an address becomes "". */
+static const char *
+copy_address(struct jstr s, bool trim, char *buf, size_t size)
+{
+    while (trim && s.n && strchr(" \t\r\n", s.s[0])) {
+        s.s++;
+        s.n--;
+    }
+    while (trim && s.n && strchr(" \t\r\n", s.s[s.n - 1])) {
+        s.n--;
+    }
+    if (s.n >= size) {
+        s.n = 0;
+    }
+    memcpy(buf, s.s, s.n);
+    buf[s.n] = '\0';
+    return buf;
+}
+
+bool
+decode_address(struct jstr s, struct ip *ret)
+{
+    char buf[64];
+
+    return !ip_from_string(copy_address(s, false, buf, sizeof buf), ret);
+}
+
+void
+decode_any_ip(struct jcur *c, struct ip *ret)
+{
+    const char *at = jcur_here(c);
+
+    if (!decode_address(jcur_string(c), ret)) {
+        jcur_mismatch(c, at, "an IP address");
+    }
+}
+
+void
+decode_ip(struct jcur *c, const enum ip_family *family, struct ip *ret)
+{
+    const char *at = jcur_here(c);
+
+    if (!decode_address(jcur_string(c), ret) || !ip_is_unicast(ret)
+        || (family && *family != ip_family(ret))) {
+        jcur_mismatch(c, at, "the %s address of a host",
+                      family ? ip_family_name(*family) : "IP");
+    }
+}
+
+void
+decode_cidr(struct jcur *c, struct cidr *ret)
+{
+    char buf[80];
+    const char *at = jcur_here(c);
+    struct jstr s;
+
+    s = jcur_string(c);
+    if (cidr_parse(copy_address(s, true, buf, sizeof buf), ret)) {
+        jcur_mismatch(c, at, "ADDRESS/PREFIXLEN");
+    }
+}
+
+/* Metadata. */
+
+/* Reads a name.  Nobody's names have blanks, slashes or other bytes that
+ * could be mistaken where they are printed or joined. */
+static const char *
+read_name(struct jcur *c, size_t max)
+{
+    const char *at, *name;
+
+    at = jcur_here(c);
+    name = jcur_text(c, max);
+    for (const char *p = name; *p; p++) {
+        if (*p <= ' ' || *p >= 0x7f || *p == '/') {
+            jcur_mismatch(c, at, "a name");
+            return "";
+        }
+    }
+    return name;
+}
+
+static void
+read_meta_name(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->meta.name = read_name(c, DECODE_NAME_MAX);
+}
+
+static void
+read_meta_namespace(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->meta.ns = read_name(c, DECODE_NS_MAX);
+}
+
+static void
+read_uid(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->meta.uid = jcur_text(c, DECODE_NAME_MAX);
+}
+
+static void
+read_resource_version(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+    struct jstr s = jcur_string(c);
+
+    m->meta.version = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned int digit = s.s[i] - '0';
+
+        if (digit > 9
+            || __builtin_mul_overflow(m->meta.version, 10, &m->meta.version)
+            || __builtin_add_overflow(m->meta.version, digit,
+                                      &m->meta.version)) {
+            m->meta.version = 0;
+            break;
+        }
+    }
+}
+
+static void
+read_creation(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+    const char *at, *text;
+
+    at = jcur_here(c);
+    text = jcur_text(c, DECODE_NAME_MAX);
+    m->meta.created_s = 0;
+    if (text[0] && !decode_time(text, &m->meta.created_s)) {
+        jcur_mismatch(c, at, "a time such as 2006-01-02T15:04:05Z");
+    }
+}
+
+static void
+read_deletion(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->deleting = jcur_string(c).n > 0;
+}
+
+static void
+read_service_name(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->service_name = read_name(c, DECODE_NAME_MAX);
+}
+
+static void
+read_proxy_name(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->proxy_name = jcur_null(c) ? NULL : jcur_text(c, DECODE_NAME_MAX);
+}
+
+static void
+read_zone(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->zone = jcur_text(c, DECODE_NAME_MAX);
+}
+
+static void
+read_labels(struct jcur *c, void *meta_)
+{
+    static const struct jcur_member members[] = {
+        JCUR_MEMBER("kubernetes.io/service-name", read_service_name),
+        JCUR_MEMBER("service.kubernetes.io/service-proxy-name",
+                    read_proxy_name),
+        JCUR_MEMBER("topology.kubernetes.io/zone", read_zone),
+    };
+    struct decode_meta *m = meta_;
+
+    m->service_name = "";
+    m->proxy_name = NULL;
+    m->zone = "";
+    jcur_object(c, members, ARRAY_SIZE(members), m);
+}
+
+static void
+read_mc_imported(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    /* Antrea asks for the annotation, not for its value. */
+    m->mc_imported = !jcur_null(c);
+    if (m->mc_imported) {
+        jcur_string(c);
+    }
+}
+
+static void
+read_annotations(struct jcur *c, void *meta_)
+{
+    static const struct jcur_member members[] = {
+        JCUR_MEMBER("multicluster.antrea.io/imported-service",
+                    read_mc_imported),
+    };
+    struct decode_meta *m = meta_;
+
+    m->mc_imported = false;
+    jcur_object(c, members, ARRAY_SIZE(members), m);
+}
+
+static const struct decode_meta meta_none = {
+    .meta = { .ns = "", .name = "", .uid = "" },
+    .service_name = "",
+    .zone = "",
+};
+
+static void
+read_metadata(struct decode_doc *doc, enum model_kind kind)
+{
+    static const struct jcur_member members[] = {
+        JCUR_MEMBER("name", read_meta_name),
+        JCUR_MEMBER("namespace", read_meta_namespace),
+        JCUR_MEMBER("uid", read_uid),
+        JCUR_MEMBER("resourceVersion", read_resource_version),
+        JCUR_MEMBER("creationTimestamp", read_creation),
+        JCUR_MEMBER("deletionTimestamp", read_deletion),
+        JCUR_MEMBER("labels", read_labels),
+        JCUR_MEMBER("annotations", read_annotations),
+    };
+    struct decode_meta *m = &doc->meta;
+
+    *m = meta_none;
+    if (decode_goto(doc, PART_METADATA)) {
+        jcur_object(doc->c, members, ARRAY_SIZE(members), m);
+    }
+    if (!m->meta.name[0]) {
+        jcur_missing(doc->c, "name");
+    } else if (kind == MODEL_NODES) {
+        m->meta.ns = "";
+    } else if (!m->meta.ns[0]) {
+        jcur_missing(doc->c, "namespace");
+    }
+}
+
+/* Entry. */
+
+/* Copies the object's name, "" if it can't be read, into '*ret'.  This is all
+ * that is ever read of some objects, so it bears with what else is wrong. */
+static void
+read_identity(const struct decode_doc *doc, struct kube_object *ret)
+{
+    static const struct jcur_member members[] = {
+        JCUR_MEMBER("name", read_meta_name),
+        JCUR_MEMBER("namespace", read_meta_namespace),
+    };
+    struct decode_meta m = meta_none;
+    const char *at = doc->at[PART_METADATA];
+    struct jcur c;
+
+    if (at) {
+        jcur_init(&c, at, doc->c->end - at, NULL);
+        jcur_object(&c, members, ARRAY_SIZE(members), &m);
+        if (m.meta.name[0] && (m.meta.ns[0] || ret->kind == MODEL_NODES)) {
+            ovs_strlcpy(ret->name, m.meta.name, sizeof ret->name);
+            if (ret->kind != MODEL_NODES) {
+                ovs_strlcpy(ret->ns, m.meta.ns, sizeof ret->ns);
+            }
+        }
+        jcur_uninit(&c);
+    }
+}
+
+static void
+read_kind(struct decode_doc *doc, struct intern_pool *pool,
+          struct kube_object *ret)
+{
+    struct svc svc;
+    struct slice slice;
+    struct node node;
+
+    switch (ret->kind) {
+    case MODEL_SERVICES:
+        decode_svc(doc, &svc);
+        if (!doc->c->failed) {
+            ret->svc = svc_pack(&svc, pool);
+        }
+        break;
+    case MODEL_SLICES:
+        if (decode_slice(doc, &slice) && !doc->c->failed) {
+            ret->slice = slice_pack(&slice, pool);
+        }
+        break;
+    case MODEL_NODES:
+        decode_node(doc, &node);
+        if (!doc->c->failed) {
+            ret->node = node_pack(&node, pool);
+        }
+        break;
+    }
+}
+
+int
+kube_decode(const char *text, size_t len, struct intern_pool *pool,
+            struct kube_object *ret, struct err *err)
+{
+    enum model_kind kind = ret->kind;
+    struct jcur c;
+    struct decode_doc doc = { .c = &c };
+
+    memset(ret, 0, sizeof *ret);
+    ret->kind = kind;
+    jcur_init(&c, text, len, err);
+    jcur_locate(&c, part_keys, N_DECODE_PARTS, doc.at);
+    jcur_finish(&c);
+    if (!c.failed) {
+        read_metadata(&doc, kind);
+    }
+    if (!c.failed) {
+        read_kind(&doc, pool, ret);
+    }
+    read_identity(&doc, ret);
+    if (c.failed) {
+        err_prefix(err, "%s%s%s%s%s: ", model_kind_name(kind),
+                   ret->name[0] ? " " : "", ret->ns, ret->ns[0] ? "/" : "",
+                   ret->name);
+    }
+    jcur_uninit(&c);
+    return c.failed ? EINVAL : 0;
+}

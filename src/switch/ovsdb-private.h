@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SWITCH_OVSDB_PRIVATE_H
+#define SWITCH_OVSDB_PRIVATE_H 1
+
+/* What the parts of ovsdb.c share: ovsdb.c keeps the connection, the one
+ * transaction and the snapshot; ovsdb-repair.c writes what is missing;
+ * ovsdb-pods.c reads the pods. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvswitch/dynamic-string.h>
+#include <openvswitch/shash.h>
+#include <vswitch-idl.h>
+
+#include "ofproxyd/switch/ovsdb.h"
+
+/* Messages that are logged when they come up and not again while they hold:
+ * each pass names all that it finds, and what the pass before also named
+ * stays silent. */
+struct ovsdb_named {
+    struct shash now;    /* Of the pass that runs, or the last one. */
+    struct shash before; /* Of the pass before it. */
+};
+
+void ovsdb_named_init(struct ovsdb_named *);
+void ovsdb_named_uninit(struct ovsdb_named *);
+
+/* Begins a pass. */
+void ovsdb_named_begin(struct ovsdb_named *);
+
+/* Names something that a person should know.  The arguments may be anybody's
+ * data: the text is bounded and printable. */
+void ovsdb_named_add(struct ovsdb_named *, const char *format, ...)
+    OVS_PRINTF_FORMAT(2, 3);
+
+/* Ends a pass: logs what is new. */
+void ovsdb_named_end(struct ovsdb_named *);
+
+/* A pass of ovsdb_repair(): what is wanted and what it works on. */
+struct ovsdb_repair {
+    /* In. */
+    const char *bridge;
+    const char *datapath_type;
+    const char *gateway;
+    uint16_t gateway_ofport;
+    struct eth_addr gateway_mac; /* For a new gateway; zero: a random one. */
+    const struct ovsdb_table_name *tables;
+    size_t n_tables;
+    int layout;
+    struct ovsdb_idl_txn *txn;
+    struct ovsdb_named *named;
+
+    /* Out. */
+    struct ds done; /* What was written, in words; empty if nothing. */
+};
+
+/* Writes into 'r->txn' what the database lacks. */
+void ovsdb_repair(struct ovsdb_repair *r, const struct ovsdb_idl *);
+
+/* Look-ups; NULL if there is none. */
+const struct ovsrec_bridge *ovsdb_find_bridge(const struct ovsdb_idl *,
+                                              const char *name);
+
+/* The interface 'name' on 'bridge'. */
+const struct ovsrec_interface *ovsdb_find_iface(
+    const struct ovsrec_bridge *bridge, const char *name);
+
+/* The port number that the switch gave, or 0 if none (yet). */
+uint16_t ovsdb_iface_ofport(const struct ovsrec_interface *);
+
+/* Parses "aa:bb:cc:dd:ee:ff". */
+bool ovsdb_parse_mac(const char *s, struct eth_addr *ret);
+
+/* True if 'mac' is neither zero nor a multicast address. */
+bool ovsdb_mac_is_unicast(const struct eth_addr *mac);
+
+/* Reads the pods on 'bridge', which may be NULL, sorted by interface name.
+ * The caller owns '*ret', which it frees with ovsdb_pods_free(). */
+size_t ovsdb_pods_read(const struct ovsrec_bridge *bridge,
+                       struct ovsdb_named *, struct ovsdb_pod **ret);
+void ovsdb_pods_free(struct ovsdb_pod *, size_t n);
+bool ovsdb_pods_equal(const struct ovsdb_pod *, size_t n,
+                      const struct ovsdb_pod *, size_t n2);
+
+#endif /* switch/ovsdb-private.h */

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the host layer alone, for tests.  Reads lines from standard input:
+ *
+ *   gateway NAME            the link
+ *   ready|complete|forwarding 0|1
+ *   addr CIDR               one more address
+ *   route DST VIA SRC       one more route ("::" for none)
+ *   many N DST VIA SRC      N more, from DST upwards
+ *   neigh IP MAC            one more neighbour
+ *   clear                   no addresses, routes and neighbours
+ *   set                     host_set(); prints "set MICROSECONDS"
+ *   state                   prints host_format_state() and "."
+ *
+ * and prints "in-sync MILLISECONDS" when all is there, with the time since the
+ * last "set", "out-of-sync" when something is missing, and at the end of the
+ * input "cpu MILLISECONDS" that it used. */
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <openvswitch/poll-loop.h>
+#include <openvswitch/util.h>
+#include <timeval.h>
+#include <util.h>
+
+#include "ofproxyd/host/host.h"
+
+struct probe {
+    struct host *host;
+    char gateway[64];
+    struct host_want want;
+    struct cidr *addresses;
+    struct host_route *routes;
+    struct host_neigh *neighs;
+    long long int set_usec;
+    bool in_sync;
+};
+
+static void
+fail(const char *line)
+{
+    fprintf(stderr, "bad input: %s\n", line);
+    exit(2);
+}
+
+static struct ip
+to_ip(const char *s)
+{
+    struct ip ip;
+
+    if (ip_from_string(s, &ip)) {
+        fail(s);
+    }
+    return ip;
+}
+
+static struct cidr
+to_cidr(const char *s)
+{
+    struct cidr cidr;
+
+    if (cidr_parse(s, &cidr)) {
+        fail(s);
+    }
+    return cidr;
+}
+
+static void
+add_routes(struct probe *p, size_t n, char *argv[])
+{
+    struct host_route r = {
+        .dst = to_cidr(argv[0]),
+        .via = to_ip(argv[1]),
+        .src = to_ip(argv[2]),
+    };
+    struct cidr first = r.dst;
+
+    p->routes =
+        xrealloc(p->routes, (p->want.n_routes + n) * sizeof *p->routes);
+    for (size_t i = 0; i < n; i++) {
+        if (n > 1) {
+            r.dst.ip = cidr_host(&first, i);
+        }
+        p->routes[p->want.n_routes++] = r;
+    }
+}
+
+static void
+add_neigh(struct probe *p, char *argv[])
+{
+    struct host_neigh *n;
+    unsigned int ea[6];
+
+    p->neighs =
+        xrealloc(p->neighs, (p->want.n_neighs + 1) * sizeof *p->neighs);
+    n = &p->neighs[p->want.n_neighs++];
+    n->ip = to_ip(argv[0]);
+    if (sscanf(argv[1], "%x:%x:%x:%x:%x:%x", &ea[0], &ea[1], &ea[2], &ea[3],
+               &ea[4], &ea[5])
+        != 6) {
+        fail(argv[1]);
+    }
+    for (size_t i = 0; i < 6; i++) {
+        n->mac.ea[i] = ea[i];
+    }
+}
+
+static void
+set(struct probe *p)
+{
+    p->want.gateway = p->gateway;
+    p->want.addresses = p->addresses;
+    p->want.routes = p->routes;
+    p->want.neighs = p->neighs;
+
+    long long int start = time_usec();
+    host_set(p->host, &p->want);
+    printf("set %lld\n", time_usec() - start);
+    p->set_usec = start;
+    p->in_sync = false;
+}
+
+static void
+print_state(const struct probe *p)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    host_format_state(p->host, &ds);
+    printf("%s.\n", ds_cstr(&ds));
+    ds_destroy(&ds);
+}
+
+static void
+do_command(struct probe *p, char *line)
+{
+    char *argv[6] = { NULL };
+    size_t argc = 0;
+
+    for (char *word = strtok(line, " "); word && argc < ARRAY_SIZE(argv);
+         word = strtok(NULL, " ")) {
+        argv[argc++] = word;
+    }
+    if (argc == 2 && !strcmp(argv[0], "gateway")) {
+        ovs_strlcpy(p->gateway, argv[1], sizeof p->gateway);
+    } else if (argc == 2 && !strcmp(argv[0], "ready")) {
+        p->want.gateway_ready = atoi(argv[1]);
+    } else if (argc == 2 && !strcmp(argv[0], "complete")) {
+        p->want.complete = atoi(argv[1]);
+    } else if (argc == 2 && !strcmp(argv[0], "forwarding")) {
+        p->want.forwarding = atoi(argv[1]);
+    } else if (argc == 2 && !strcmp(argv[0], "addr")) {
+        p->addresses = xrealloc(p->addresses, (p->want.n_addresses + 1)
+                                                  * sizeof *p->addresses);
+        p->addresses[p->want.n_addresses++] = to_cidr(argv[1]);
+    } else if (argc == 4 && !strcmp(argv[0], "route")) {
+        add_routes(p, 1, &argv[1]);
+    } else if (argc == 5 && !strcmp(argv[0], "many")) {
+        add_routes(p, atoi(argv[1]), &argv[2]);
+    } else if (argc == 3 && !strcmp(argv[0], "neigh")) {
+        add_neigh(p, &argv[1]);
+    } else if (argc == 1 && !strcmp(argv[0], "clear")) {
+        p->want.n_addresses = p->want.n_routes = p->want.n_neighs = 0;
+    } else if (argc == 1 && !strcmp(argv[0], "set")) {
+        set(p);
+    } else if (argc == 1 && !strcmp(argv[0], "state")) {
+        print_state(p);
+    } else {
+        fail(line);
+    }
+}
+
+/* Reads and does the commands that are there.  False at the end. */
+static bool
+read_commands(struct probe *p, int in)
+{
+    static char buf[65536];
+    static size_t len;
+    struct pollfd pfd = { .fd = in, .events = POLLIN };
+
+    if (poll(&pfd, 1, 0) <= 0) {
+        return true;
+    }
+
+    ssize_t n = read(in, buf + len, sizeof buf - len - 1);
+    if (n <= 0) {
+        return false;
+    }
+    len += n;
+    buf[len] = '\0';
+
+    char *line = buf;
+    for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        do_command(p, line);
+    }
+    len -= line - buf;
+    memmove(buf, line, len);
+    return true;
+}
+
+static void
+print_sync(struct probe *p)
+{
+    bool in_sync = host_in_sync(p->host);
+
+    if (in_sync && !p->in_sync) {
+        printf("in-sync %.1f\n", (time_usec() - p->set_usec) / 1000.0);
+    } else if (!in_sync && p->in_sync) {
+        printf("out-of-sync\n");
+    }
+    p->in_sync = in_sync;
+}
+
+int
+main(int argc OVS_UNUSED, char *argv[])
+{
+    struct probe p = { .host = host_create() };
+    int in = dup(STDIN_FILENO); /* The poll loop takes no descriptor 0. */
+    struct rusage ru;
+
+    set_program_name(argv[0]);
+    while (read_commands(&p, in)) {
+        host_run(p.host);
+        print_sync(&p);
+        fflush(stdout);
+        host_wait(p.host);
+        poll_fd_wait(in, POLLIN);
+        poll_block();
+    }
+    getrusage(RUSAGE_SELF, &ru);
+    printf("cpu %lld\n",
+           (long long int) (ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000
+               + (ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1000);
+    host_destroy(p.host);
+    free(p.addresses);
+    free(p.routes);
+    free(p.neighs);
+    return 0;
+}

@@ -1,0 +1,753 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Services from the model to a simulated switch, in random histories: after
+ * every step the incremental result equals the full rendering by a fresh
+ * daemon, whatever order that one hears of the objects in; and a daemon that
+ * restarts on what is installed has nothing to change.
+ *
+ * Half of the histories are about Services whose object ids all want to be
+ * the same: there ids depend on who came first, and "equal" leaves them out.
+ *
+ * AGENT_SEED=<seed> repeats a history (each prints its own), AGENT_RUNS=<n>
+ * runs more of them. */
+
+#include <inttypes.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <openvswitch/vlog.h>
+#include <svec.h>
+#include <util.h>
+
+#include "../../src/agent/services.h"
+#include "../support/flowtext.h"
+#include "../support/simswitch.h"
+#include "ofproxyd/base/hash.h"
+
+#define N_SVCS    8 /* Service names, in one namespace. */
+#define N_SLICES  12
+#define N_IPS     5 /* Cluster IPs of a family: fewer than Services. */
+#define N_STEPS   150
+#define CROWD     8 /* Ids that the units of a crowd prefer. */
+#define MAX_EPS   40
+#define LARGE_EPS 600
+#define NS        "ns1"
+
+static const char *const port_names[] = { "", "dns", "web" };
+static const char *const nodes[] = { NULL, "n1", "n2", "n3" };
+static const char *const zones[] = { "za", "zb" };
+
+struct names {
+    char name[N_SVCS][16];
+    bool crowded;
+};
+
+/* What a daemon consists of here. */
+struct daemon {
+    struct model *model;
+    struct flowtab *ft;
+    struct services *services;
+};
+
+struct world {
+    uint64_t seed;
+    const struct names *names;
+    struct cfg cfg;
+    struct daemon d;
+    struct simswitch *sim;
+    uint64_t version; /* Of the last object. */
+
+    /* The connection. */
+    enum {
+        DOWN,
+        DUMP_FLOWS,
+        DUMP_GROUPS,
+        UP
+    } state;
+    struct flowtab_batch *batch;
+    bool sent;
+    uint64_t n_foreign_seen; /* Foreign changes heard of. */
+    uint64_t n_foreign_at_take;
+    long long int now_ms;
+};
+
+static uint32_t
+draw(struct world *w, uint32_t n)
+{
+    uint64_t z = w->seed += UINT64_C(0x9e3779b97f4a7c15);
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (uint32_t) ((z ^ z >> 31) % n);
+}
+
+/* Daemons. */
+
+static void
+daemon_init(struct daemon *d, const struct cfg *cfg)
+{
+    d->model = model_create("n1");
+    d->ft = flowtab_create();
+    d->services = services_create(d->model, d->ft, cfg);
+}
+
+static void
+daemon_uninit(struct daemon *d)
+{
+    flowtab_destroy(d->ft);
+    services_destroy(d->services);
+    model_destroy(d->model);
+}
+
+static void
+daemon_render(struct daemon *d)
+{
+    assert_true(services_run(d->services, LLONG_MAX));
+}
+
+/* Objects. */
+
+static struct ip
+make_ip(enum ip_family family, uint32_t n)
+{
+    if (family == IP_V4) {
+        return ip_from_v4(htonl(0x0a600000 + n));
+    }
+    struct ip ip = { .in6.s6_addr = { 0x20, 0x01, 0x0d, 0xb8 } };
+    ip.in6.s6_addr[14] = (uint8_t) (n >> 8);
+    ip.in6.s6_addr[15] = (uint8_t) n;
+    return ip;
+}
+
+/* Ports may clash in name and number, and Services in address, but not in a
+ * crowd: with no flow on the switch that tells its id, a unit may come out of
+ * a restart with another one. */
+static void
+put_svc(struct world *w, uint32_t i)
+{
+    bool crowded = w->names->crowded;
+    uint32_t first_name = draw(w, ARRAY_SIZE(port_names));
+    struct svc_port ports[3];
+    struct svc svc = {
+        .meta = { .ns = NS,
+                  .name = w->names->name[i],
+                  .uid = "",
+                  .version = ++w->version,
+                  .created_s = draw(w, 3) },
+        .type = draw(w, 12) ? SVC_CLUSTER_IP : SVC_EXTERNAL_NAME,
+        .headless = !draw(w, 12),
+        .internal_policy = draw(w, 3) ? SVC_POLICY_CLUSTER : SVC_POLICY_LOCAL,
+        .publish_not_ready = !draw(w, 6),
+        .ports = ports,
+        .n_ports = draw(w, ARRAY_SIZE(ports) + 1),
+    };
+
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        if (draw(w, 3)) {
+            svc.cluster_ips[f] =
+                make_ip(f, crowded ? 1 + i : 1 + draw(w, N_IPS));
+        }
+    }
+    for (size_t p = 0; p < svc.n_ports; p++) {
+        uint32_t k = crowded ? first_name + p : draw(w, UINT32_MAX);
+
+        ports[p] = (struct svc_port){
+            .name = port_names[k % ARRAY_SIZE(port_names)],
+            .proto = draw(w, 2) ? PROTO_TCP : PROTO_UDP,
+            .port = 80 + (crowded ? p : draw(w, 2)),
+        };
+    }
+    model_put_svc(w->d.model, svc_pack(&svc, model_pool(w->d.model)));
+}
+
+static void
+make_endpoint(struct world *w, enum ip_family family, uint32_t range,
+              struct slice_endpoint *ep)
+{
+    *ep = (struct slice_endpoint){
+        .ip = make_ip(family, 1000 + draw(w, range)),
+        .node = nodes[draw(w, ARRAY_SIZE(nodes))],
+        .ready = draw(w, 4),
+        .serving = draw(w, 3),
+        .terminating = !draw(w, 4),
+    };
+    if (draw(w, 3)) {
+        ep->zones = CONST_CAST(const char **, &zones[draw(w, 2)]);
+        ep->n_zones = 1;
+    }
+}
+
+static void
+put_slice(struct world *w, uint32_t i)
+{
+    static const char *const names[] = {
+        "s0", "s1", "s2", "s3", "s4",  "s5",
+        "s6", "s7", "s8", "s9", "s10", "s11"
+    };
+    size_t n = draw(w, 40) ? draw(w, draw(w, MAX_EPS) + 1) : LARGE_EPS;
+    struct slice_endpoint *eps = xcalloc(MAX(n, 1), sizeof *eps);
+    struct slice_port ports[2];
+    struct slice slice = {
+        .meta = { .ns = NS,
+                  .name = names[i],
+                  .uid = "",
+                  .version = ++w->version },
+        .service = w->names->name[draw(w, N_SVCS)],
+        .family = i % N_IP_FAMILIES,
+        .endpoints = eps,
+        .n_endpoints = n,
+        .ports = ports,
+        .n_ports = draw(w, ARRAY_SIZE(ports) + 1),
+    };
+
+    for (size_t k = 0; k < n; k++) {
+        make_endpoint(w, slice.family, 2 * n, &eps[k]);
+    }
+    for (size_t k = 0; k < slice.n_ports; k++) {
+        ports[k] = (struct slice_port){
+            .name = port_names[draw(w, ARRAY_SIZE(port_names))],
+            .proto = draw(w, 2) ? PROTO_TCP : PROTO_UDP,
+            .port = 8080 + draw(w, 2),
+        };
+    }
+    model_put_slice(w->d.model, slice_pack(&slice, model_pool(w->d.model)));
+    free(eps);
+}
+
+static void
+put_node(struct world *w)
+{
+    struct node node = {
+        .meta = { .ns = "", .name = "n1", .uid = "" },
+        .zone = draw(w, 3) ? zones[draw(w, 2)] : "",
+    };
+
+    model_put_node(w->d.model, node_pack(&node, model_pool(w->d.model)));
+}
+
+/* Deletes an object of the model, if there is any that 'n' leads to. */
+static void
+delete_object(struct world *w)
+{
+    const struct model_service *ms;
+    uint32_t n = draw(w, N_SVCS);
+
+    if (draw(w, 2)) {
+        model_delete(w->d.model, MODEL_SERVICES, NS, w->names->name[n]);
+        return;
+    }
+    ms = model_find_service(w->d.model, NS, w->names->name[n]);
+    if (ms && !ovs_list_is_empty(&ms->slices)) {
+        const struct model_slice *s =
+            CONTAINER_OF(ovs_list_front(&ms->slices), const struct model_slice,
+                         list_node);
+        char *name = xstrdup(s->slice->meta.name);
+
+        model_delete(w->d.model, MODEL_SLICES, NS, name);
+        free(name);
+    }
+}
+
+static void
+change_objects(struct world *w)
+{
+    for (uint32_t n = 1 + draw(w, 3); n; n--) {
+        uint32_t what = draw(w, 100);
+
+        if (what < 45) {
+            put_svc(w, draw(w, N_SVCS));
+        } else if (what < 75) {
+            put_slice(w, draw(w, N_SLICES));
+        } else if (what < 95) {
+            delete_object(w);
+        } else {
+            put_node(w);
+        }
+    }
+}
+
+/* Copies all objects of 'from' into 'to', in a random order. */
+
+struct copy {
+    const struct svc *svc;
+    const struct slice *slice;
+};
+
+static size_t
+collect_objects(const struct model *from, struct copy **ret)
+{
+    const struct model_service *ms;
+    struct model_counts counts;
+    size_t n = 0;
+
+    model_count(from, &counts);
+    *ret = xcalloc(counts.n_services + counts.n_slices + 1, sizeof **ret);
+    HMAP_FOR_EACH (ms, hmap_node, model_services(from)) {
+        const struct model_slice *s;
+
+        if (ms->svc) {
+            (*ret)[n++].svc = ms->svc;
+        }
+        LIST_FOR_EACH (s, list_node, &ms->slices) {
+            (*ret)[n++].slice = s->slice;
+        }
+    }
+    return n;
+}
+
+static void
+copy_objects(struct world *w, const struct model *from, struct model *to)
+{
+    const struct node *node = model_own_node(from);
+    struct copy *copies;
+    size_t n = collect_objects(from, &copies);
+
+    for (size_t i = n; i > 1; i--) {
+        uint32_t k = draw(w, i);
+        struct copy swap = copies[k];
+
+        copies[k] = copies[i - 1];
+        copies[i - 1] = swap;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (copies[i].svc) {
+            model_put_svc(to, svc_pack(copies[i].svc, model_pool(to)));
+        } else {
+            model_put_slice(to, slice_pack(copies[i].slice, model_pool(to)));
+        }
+    }
+    if (node) {
+        model_put_node(to, node_pack(node, model_pool(to)));
+    }
+    free(copies);
+}
+
+/* What is wanted, as text. */
+
+struct describe_ctx {
+    const struct daemon *d;
+    bool without_ids;
+    struct svec *lines;
+    const struct unit *unit;
+};
+
+/* Appends 'text' with the numbers of a unit's groups counted from its object
+ * id, and without the cookie. */
+static void
+put_without_ids(struct ds *ds, const char *text, uint32_t object_id)
+{
+    static const char *const marks[] = { "group:", "group_id=" };
+    const char *p = strstr(text, "cookie=");
+
+    text = p ? p + strcspn(p, ",") : text;
+    while (*text) {
+        for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
+            size_t len = strlen(marks[i]);
+
+            if (!strncmp(text, marks[i], len)) {
+                char *end;
+                uint32_t id = strtoul(text + len, &end, 10);
+
+                ds_put_format(ds, "%s+%" PRIu32, marks[i],
+                              id - group_id_make(object_id, false, 0));
+                text = end;
+            }
+        }
+        if (*text) {
+            ds_put_char(ds, *text++);
+        }
+    }
+}
+
+static void
+describe_item(const struct fitem *want, const struct fitem *have OVS_UNUSED,
+              void *ctx_)
+{
+    struct describe_ctx *ctx = ctx_;
+    struct ds line = DS_EMPTY_INITIALIZER;
+    char *text = flowtext_format(want);
+
+    unit_format(ctx->unit, &line);
+    ds_put_cstr(&line, ": ");
+    if (ctx->without_ids) {
+        put_without_ids(&line, text, ctx->unit->object_id);
+    } else {
+        ds_put_cstr(&line, text);
+    }
+    svec_add(ctx->lines, ds_cstr(&line));
+    ds_destroy(&line);
+    free(text);
+}
+
+static void
+describe_unit(const struct unit *u, void *ctx_)
+{
+    struct describe_ctx *ctx = ctx_;
+
+    ctx->unit = u;
+    flowtab_for_each(ctx->d->ft, unit_owner(u), describe_item, ctx);
+}
+
+static void
+describe(const struct daemon *d, bool without_ids, struct svec *lines)
+{
+    struct describe_ctx ctx = { d, without_ids, lines, NULL };
+    struct flowtab_stats stats;
+
+    svec_init(lines);
+    services_for_each(d->services, NULL, NULL, describe_unit, &ctx);
+    svec_sort(lines);
+
+    /* Nothing is wanted but by a unit. */
+    flowtab_get_stats(d->ft, &stats);
+    assert_int_equal(lines->n, stats.n_flows + stats.n_groups);
+}
+
+static void
+assert_same_wishes(const struct daemon *a, const struct daemon *b,
+                   bool without_ids)
+{
+    struct svec a_lines, b_lines;
+
+    describe(a, without_ids, &a_lines);
+    describe(b, without_ids, &b_lines);
+    for (size_t i = 0; i < MIN(a_lines.n, b_lines.n); i++) {
+        assert_string_equal(a_lines.names[i], b_lines.names[i]);
+    }
+    assert_int_equal(a_lines.n, b_lines.n);
+    svec_destroy(&a_lines);
+    svec_destroy(&b_lines);
+}
+
+/* Comparing with fresh daemons. */
+
+static void
+check_cold_start(struct world *w)
+{
+    struct daemon fresh;
+
+    daemon_init(&fresh, &w->cfg);
+    copy_objects(w, w->d.model, fresh.model);
+    daemon_render(&fresh);
+    assert_same_wishes(&w->d, &fresh, w->names->crowded);
+    daemon_uninit(&fresh);
+}
+
+static void
+have_wanted(const struct fitem *want, const struct fitem *have OVS_UNUSED,
+            void *ft_)
+{
+    flowtab_have(ft_, fitem_ref(want));
+}
+
+/* On a switch that has all that is wanted. */
+static void
+check_restart(struct world *w)
+{
+    struct daemon fresh;
+
+    daemon_init(&fresh, &w->cfg);
+    copy_objects(w, w->d.model, fresh.model);
+    flowtab_dump_begin(fresh.ft);
+    flowtab_for_each(w->d.ft, UINT64_MAX, have_wanted, fresh.ft);
+    flowtab_dump_end(fresh.ft);
+    daemon_render(&fresh);
+    flowtab_set_complete(fresh.ft, true);
+    assert_same_wishes(&w->d, &fresh, false);
+    assert_true(flowtab_in_sync(fresh.ft));
+    daemon_uninit(&fresh);
+}
+
+/* The connection to the simulated switch. */
+
+static void
+send_batch(struct world *w)
+{
+    sim_send(w->sim, w->batch, w->n_foreign_at_take != sim_n_foreign(w->sim));
+    w->sent = true;
+}
+
+static void
+go_down(struct world *w)
+{
+    if (w->batch && !w->sent && draw(w, 2)) {
+        send_batch(w);
+    }
+    sim_disconnect(w->sim);
+    w->state = DOWN;
+    if (w->batch) {
+        flowtab_batch_lost(w->d.ft, w->batch);
+        w->batch = NULL;
+    }
+    flowtab_forget(w->d.ft);
+}
+
+static void
+go_up(struct world *w)
+{
+    sim_connect(w->sim);
+    w->n_foreign_seen = sim_n_foreign(w->sim);
+    flowtab_dump_begin(w->d.ft);
+    sim_dump(w->sim, FITEM_FLOW);
+    w->state = DUMP_FLOWS;
+}
+
+static void
+hear_dumped(struct world *w)
+{
+    if (w->state == DUMP_FLOWS) {
+        sim_dump(w->sim, FITEM_GROUP);
+        w->state = DUMP_GROUPS;
+    } else {
+        flowtab_dump_end(w->d.ft);
+        w->state = UP;
+    }
+}
+
+static void
+hear_result(struct world *w, const struct sim_msg *msg)
+{
+    if (msg->refused) {
+        flowtab_batch_refused(w->d.ft, w->batch, msg->bad, "no", w->now_ms,
+                              draw(w, UINT32_MAX));
+    } else {
+        flowtab_batch_done(w->d.ft, w->batch);
+    }
+    w->batch = NULL;
+}
+
+/* Returns false if there was nothing to hear. */
+static bool
+hear(struct world *w)
+{
+    struct sim_msg msg;
+
+    if (w->state == DOWN) {
+        go_up(w);
+        return true;
+    }
+    if (!sim_pop(w->sim, &msg)) {
+        w->n_foreign_seen = sim_n_foreign(w->sim);
+        return false;
+    }
+    switch (msg.type) {
+    case SIM_HAVE: flowtab_have(w->d.ft, fitem_ref(msg.item)); break;
+    case SIM_HAVE_NOT: flowtab_have_not(w->d.ft, fitem_ref(msg.item)); break;
+    case SIM_DUMPED: hear_dumped(w); break;
+    case SIM_RESULT: hear_result(w, &msg); break;
+    }
+    fitem_unref(msg.item);
+    return true;
+}
+
+/* Something happens on the way to the switch. */
+static void
+step_switch(struct world *w)
+{
+    w->now_ms += draw(w, 1000);
+    flowtab_run(w->d.ft, w->now_ms);
+    if (!w->batch && w->state == UP) {
+        w->batch = flowtab_take(w->d.ft, 1 + draw(w, 50), 100000);
+        w->n_foreign_at_take = w->n_foreign_seen;
+        w->sent = false;
+    }
+    if (w->batch && !w->sent && draw(w, 2)) {
+        send_batch(w);
+    }
+    for (uint32_t n = draw(w, 100); n && hear(w); n--) {
+        continue;
+    }
+}
+
+/* Trouble. */
+static void
+step_trouble(struct world *w)
+{
+    struct fitem *item;
+
+    if (!sim_count(w->sim) || !draw(w, 4)) {
+        if (w->state != DOWN) {
+            go_down(w);
+        }
+        return;
+    }
+    item = fitem_ref(sim_get(w->sim, draw(w, sim_count(w->sim))));
+    if (draw(w, 2)) {
+        sim_refuse(w->sim, item, 1 + draw(w, 3), draw(w, 2));
+    } else {
+        sim_foreign_delete(w->sim, item);
+    }
+    fitem_unref(item);
+}
+
+/* The daemon dies and comes back; 'objects' change in between. */
+static void
+step_restart(struct world *w, bool objects)
+{
+    struct daemon old = w->d;
+
+    if (w->state != DOWN) {
+        go_down(w);
+    }
+    daemon_init(&w->d, &w->cfg);
+    copy_objects(w, old.model, w->d.model);
+    daemon_uninit(&old);
+    if (objects) {
+        change_objects(w);
+    }
+    do {
+        hear(w);
+    } while (w->state != UP);
+    daemon_render(&w->d);
+    flowtab_set_complete(w->d.ft, true);
+}
+
+/* Histories. */
+
+static void
+calm_down(struct world *w)
+{
+    struct flowtab_stats stats;
+
+    sim_refuse_no_more(w->sim);
+    for (int i = 0; !flowtab_in_sync(w->d.ft) || w->batch || hear(w); i++) {
+        if (i > 20000) {
+            fail_msg("never in sync");
+        }
+        step_switch(w);
+    }
+    flowtab_get_stats(w->d.ft, &stats);
+    assert_int_equal(sim_count(w->sim), stats.n_flows + stats.n_groups);
+}
+
+static void
+step(struct world *w)
+{
+    uint32_t what = draw(w, 100);
+
+    if (what < 60) {
+        change_objects(w);
+        if (draw(w, 4)) {
+            daemon_render(&w->d);
+        }
+    } else if (what < 90) {
+        step_switch(w);
+    } else if (what < 98) {
+        step_trouble(w);
+    } else {
+        step_restart(w, draw(w, 2));
+    }
+    if (!model_has_dirty(w->d.model)) {
+        check_cold_start(w);
+        if (!draw(w, 4)) {
+            check_restart(w);
+        }
+    }
+}
+
+static void
+run_history(uint64_t seed, const struct names *names)
+{
+    struct world w = { .seed = seed, .names = names };
+
+    cfg_init_defaults(&w.cfg);
+    daemon_init(&w.d, &w.cfg);
+    flowtab_set_complete(w.d.ft, true);
+    w.sim = sim_create();
+    for (int i = 0; i < N_STEPS; i++) {
+        step(&w);
+    }
+    daemon_render(&w.d);
+    calm_down(&w);
+    step_restart(&w, false);
+    assert_true(flowtab_in_sync(w.d.ft));
+
+    go_down(&w);
+    daemon_uninit(&w.d);
+    sim_destroy(w.sim);
+    cfg_uninit(&w.cfg);
+}
+
+/* Names. */
+
+/* The id that a unit of a port without name, of TCP and IPv4, prefers
+ * (docs/decisions/0003). */
+static uint32_t
+preferred_id(const char *name)
+{
+    static const uint8_t tail[2] = { PROTO_TCP, IP_V4 };
+    uint32_t hash = stable_hash(NS, sizeof NS, 0);
+
+    hash = stable_hash(name, strlen(name) + 1, hash);
+    hash = stable_hash("", 1, hash);
+    return stable_hash(tail, sizeof tail, hash) & OBJECT_ID_MAX;
+}
+
+static void
+make_names(struct names *names, bool crowded)
+{
+    uint32_t k = 0;
+
+    names->crowded = crowded;
+    for (size_t i = 0; i < N_SVCS; i++) {
+        do {
+            snprintf(names->name[i], sizeof names->name[i], "svc-%" PRIu32,
+                     k++);
+        } while (crowded && preferred_id(names->name[i]) >= CROWD);
+    }
+}
+
+static const char *
+env(const char *name, const char *fallback)
+{
+    const char *value = getenv(name);
+
+    return value ? value : fallback;
+}
+
+static void
+run_histories(bool crowded)
+{
+    uint64_t seed = strtoull(env("AGENT_SEED", "1"), NULL, 0);
+    uint64_t n = strtoull(env("AGENT_RUNS", "20"), NULL, 0);
+    struct names names;
+
+    make_names(&names, crowded);
+    print_message("seeds:");
+    for (uint64_t i = 0; i < n; i++) {
+        print_message(" %" PRIu64, seed + i);
+        run_history(seed + i, &names);
+    }
+    print_message("\n");
+}
+
+static void
+incremental_equals_full_rendering(void **state OVS_UNUSED)
+{
+    run_histories(false);
+}
+
+static void
+c22_units_that_prefer_one_id_each_get_one_and_keep_it(void **state OVS_UNUSED)
+{
+    run_histories(true);
+}
+
+int
+main(void)
+{
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(incremental_equals_full_rendering),
+        cmocka_unit_test(
+            c22_units_that_prefer_one_id_each_get_one_and_keep_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
