@@ -1,0 +1,509 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random changes of Services, EndpointSlices, Nodes and pods.
+
+Few names, addresses and ports, so that they meet: Services that claim one
+address, slices that move between Services, endpoints in several slices.
+Each step is one method of Churn; Churn.step() takes one by chance.
+"""
+import copy
+import json
+
+from support import objects
+from support.rig import POD_CIDRS, PROXY_NAME
+
+NAMESPACES = ("ns1", "ns2")
+SERVICES = ["svc-%d" % i for i in range(10)]
+SLICES = ["slice-%02d" % i for i in range(20)]
+V4 = ["10.96.0.%d" % i for i in range(1, 17)]
+V6 = ["2001:db8:96::%d" % i for i in range(1, 17)]
+PORT_NAMES = ("a", "b", "c", "d")
+PROTOCOLS = ("TCP", "UDP", "SCTP")
+NODES = ("n1", "n2", "n3", None)
+ZONES = ("za", "zb", "zc")
+LARGE = (64, 65, 66, 300, 550, 551, 600, 700)
+PODS = {"p%d" % i: ("10.10.1.%d" % (i + 2), "2001:db8:10:1::%d" % (i + 2))
+        for i in range(6)}
+
+# Names of Service and slice methods, and how often each is to come.
+STEPS = {
+    "replace_service": 16, "delete_service": 2, "recreate_service": 5,
+    "edit_ports": 8, "edit_families": 5, "edit_policy": 5, "edit_kind": 4,
+    "edit_proxy_name": 3, "edit_flags": 3, "swap_addresses": 4,
+    "share_address": 2, "touch_service": 1,
+    "replace_slice": 12, "delete_slice": 3, "recreate_slice": 3,
+    "edit_endpoints": 14, "edit_conditions": 8, "edit_hints": 4,
+    "edit_slice_ports": 3, "move_slice": 4, "share_endpoints": 4,
+    "large_slice": 1,
+    "edit_zone": 3, "edit_pod_cidrs": 1, "edit_other_node": 3,
+    "recreate_node": 1, "break_object": 2, "move_pod": 3,
+}
+
+
+def malformed(kind, namespace, name, choice):
+    """The bytes of an object that cannot be read."""
+    good = {"name": name, "namespace": namespace,
+            "labels": {objects.SERVICE_LABEL: SERVICES[0]}}
+    return json.dumps({"metadata": good, **{
+        "services": (
+            {"spec": {"clusterIP": "10.96.0.300", "clusterIPs":
+                      ["10.96.0.300"], "ports": [{"port": 80}]}},
+            {"spec": {"clusterIP": "10.96.0.9", "ports": "none"}},
+            {"spec": {"clusterIP": "10.96.0.9",
+                      "ports": [{"port": 70000}]}}),
+        "endpointslices": (
+            {"addressType": "IPv4", "endpoints": 7},
+            {"addressType": "IPv4", "ports": [],
+             "endpoints": [{"addresses": ["10.10.1"]}]},
+            {"addressType": "IPv5", "endpoints": None}),
+    }[kind][choice]}).encode()
+
+
+class Churn:
+    """Changes the objects of a support.rig.Rig, as `rng` decides."""
+
+    def __init__(self, rng, rig):
+        self.rng, self.rig, self.api = rng, rig, rig.api
+        self.services, self.slices, self.nodes = {}, {}, {}
+        self.broken = set()     # (resource, namespace, name)
+        self.done = []          # What was done, for failure messages.
+        self._n_uids = 0
+        self._put_node(self._own_node())
+
+    def step(self):
+        """One random change."""
+        name, = self.rng.choices(list(STEPS), STEPS.values())
+        self.done.append(name)
+        getattr(self, name)()
+
+    def mend(self):
+        """Takes away what cannot be read: it would stay with the daemon as
+        it was before, and a cold start would not know it."""
+        for resource, namespace, name in sorted(self.broken):
+            kept = (self.services if resource == "services"
+                    else self.slices).get((namespace, name))
+            if kept:
+                self.api.apply(kept, force=True)
+            else:
+                self.api.delete(resource, namespace, name)
+        self.broken.clear()
+
+    # Choices.
+
+    def chance(self, one_in):
+        """True once in so many times."""
+        return self.rng.randrange(one_in) == 0
+
+    def some(self, values, most):
+        """Up to `most` different ones."""
+        return self.rng.sample(values, self.rng.randint(0, min(most,
+                                                               len(values))))
+
+    def _service(self):
+        """A Service that exists, to be changed; None if there is none."""
+        if not self.services:
+            return None
+        key = self.rng.choice(sorted(self.services))
+        return copy.deepcopy(self.services[key])
+
+    def _slice(self):
+        if not self.slices:
+            return None
+        return copy.deepcopy(self.slices[self.rng.choice(
+            sorted(self.slices))])
+
+    # Putting and deleting.
+
+    @staticmethod
+    def _key(obj):
+        return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+    def _put(self, obj):
+        """Writes a Service or a slice."""
+        resource, kept = (
+            ("services", self.services) if obj["kind"] == "Service"
+            else ("endpointslices", self.slices))
+        key = self._key(obj)
+        kept[key] = obj
+        self.broken.discard((resource, *key))
+        self.api.apply(obj)
+
+    def _delete(self, obj):
+        resource, kept = (
+            ("services", self.services) if obj["kind"] == "Service"
+            else ("endpointslices", self.slices))
+        key = self._key(obj)
+        del kept[key]
+        self.broken.discard((resource, *key))
+        self.api.delete(obj)
+
+    # Services.
+
+    def _ports(self):
+        """1 to 3 ports, as the API server lets them pass."""
+        if self.chance(6):
+            return [objects.port(self.rng.choice((53, 80)), None,
+                                 self.rng.choice(PROTOCOLS))]
+        names = self.rng.sample(PORT_NAMES, self.rng.randint(1, 3))
+        pairs = self.rng.sample([(n, p) for n in (53, 80, 443)
+                                 for p in PROTOCOLS], len(names))
+        return [objects.port(number, name, protocol)
+                for name, (number, protocol) in zip(names, pairs)]
+
+    def _addresses(self):
+        v4, v6 = self.rng.choice(V4), self.rng.choice(V6)
+        return self.rng.choice(([v4], [v4], [v6], [v4, v6], [v6, v4]))
+
+    def _new_service(self, namespace, name, addresses=None):
+        self._n_uids += 1
+        labels = ({PROXY_NAME: "other"} if self.chance(20) else {})
+        more = {}
+        if self.chance(4):
+            more["internalTrafficPolicy"] = self.rng.choice(
+                ("Local", "Local", "Cluster", None))
+        return objects.service(
+            namespace, name, self._ports(), addresses or self._addresses(),
+            labels=labels, uid="uid-%d" % self._n_uids,
+            created="2026-01-01T00:00:0%dZ" % self.rng.randrange(4), **more)
+
+    def replace_service(self):
+        """Created, or replaced by another one."""
+        self._put(self._new_service(self.rng.choice(NAMESPACES),
+                                    self.rng.choice(SERVICES)))
+
+    def delete_service(self):
+        """Deleted."""
+        svc = self._service()
+        if svc:
+            self._delete(svc)
+
+    def recreate_service(self):
+        """Deleted and created at once, sometimes with the same addresses."""
+        svc = self._service()
+        if svc:
+            with self.api.batch():
+                self._delete(svc)
+                self._put(self._new_service(
+                    *self._key(svc), self.rng.choice(
+                        (None, svc["spec"].get("clusterIPs")))))
+
+    def touch_service(self):
+        """A change that means nothing here."""
+        svc = self._service()
+        if svc:
+            svc["metadata"]["annotations"] = {"x": str(self.rng.random())}
+            self._put(svc)
+
+    def edit_ports(self):
+        """Other ports, or one of them renamed, renumbered, or of another
+        protocol."""
+        svc = self._service()
+        if not svc:
+            return
+        ports = svc["spec"]["ports"]
+        port = self.rng.choice(ports)
+        field, value = self.rng.choice((
+            ("name", self.rng.choice(PORT_NAMES)),
+            ("port", self.rng.choice((53, 80, 443, 8443))),
+            ("protocol", self.rng.choice(PROTOCOLS)), (None, None)))
+        if field:
+            port[field] = value
+        else:
+            svc["spec"]["ports"] = ports = self._ports()
+        if (len({p.get("name") for p in ports}) == len(ports)
+                and len({(p["port"], p["protocol"]) for p in ports})
+                == len(ports)):
+            self._put(svc)
+
+    def edit_families(self):
+        """A family added, removed, or the two exchanged."""
+        svc = self._service()
+        if svc and svc["spec"].get("clusterIP") not in (None, "", "None"):
+            old = svc["spec"]["clusterIPs"]
+            if len(old) == 2:
+                new = self.rng.choice((old[:1], old[1:], old[::-1]))
+            else:
+                other = self.rng.choice(V4 if ":" in old[0] else V6)
+                new = [old[0], other]
+            self._set_addresses(svc, new)
+            self._put(svc)
+
+    @staticmethod
+    def _set_addresses(svc, addresses):
+        svc["spec"].update(
+            clusterIP=addresses[0], clusterIPs=list(addresses),
+            ipFamilies=["IPv6" if ":" in a else "IPv4" for a in addresses])
+
+    def edit_policy(self):
+        """internalTrafficPolicy."""
+        svc = self._service()
+        if svc:
+            svc["spec"]["internalTrafficPolicy"] = self.rng.choice(
+                ("Local", "Cluster"))
+            self._put(svc)
+
+    def edit_kind(self):
+        """Headless, ExternalName, and back, in place."""
+        svc = self._service()
+        if not svc:
+            return
+        spec = svc["spec"]
+        kind = self.rng.randrange(4)
+        spec["type"] = "ExternalName" if kind == 0 else "ClusterIP"
+        if kind == 0:
+            spec.update(clusterIP="", clusterIPs=None, ipFamilies=None)
+        elif kind == 1:
+            spec.update(clusterIP="None", clusterIPs=["None"])
+        else:
+            self._set_addresses(svc, self._addresses())
+        self._put(svc)
+
+    def edit_proxy_name(self):
+        """The label that leaves a Service to another proxy."""
+        svc = self._service()
+        if svc:
+            labels = svc["metadata"].setdefault("labels", {})
+            if labels.pop(PROXY_NAME, None) is None:
+                labels[PROXY_NAME] = self.rng.choice(("other", ""))
+            self._put(svc)
+
+    def edit_flags(self):
+        """Other fields."""
+        svc = self._service()
+        if svc:
+            svc["spec"].update(self.rng.choice((
+                {"publishNotReadyAddresses": True},
+                {"publishNotReadyAddresses": False},
+                {"sessionAffinity": "None"},
+                {"type": "NodePort", "externalTrafficPolicy": "Local"},
+                {"trafficDistribution": "PreferClose"})))
+            self._put(svc)
+
+    def swap_addresses(self):
+        """Two Services exchange their addresses."""
+        one, other = self._service(), self._service()
+        if one and self._key(one) != self._key(other):
+            mine, its = (s["spec"].get("clusterIPs") for s in (one, other))
+            if mine and its and "None" not in mine + its:
+                self._set_addresses(one, its)
+                self._set_addresses(other, mine)
+                if self.chance(2):
+                    with self.api.batch():
+                        self._put(one)
+                        self._put(other)
+                else:
+                    self._put(one)
+                    self._put(other)
+
+    def share_address(self):
+        """A Service claims another one's addresses."""
+        one, other = self._service(), self._service()
+        addresses = other and other["spec"].get("clusterIPs")
+        if addresses and addresses != ["None"]:
+            one["spec"]["type"] = "ClusterIP"
+            self._set_addresses(one, addresses)
+            self._put(one)
+
+    # Slices.
+
+    def _endpoint(self, family, spread=20):
+        n = self.rng.randint(2, spread + 2)
+        node = self.rng.choice(NODES)
+        subnet = (NODES.index(node) + 1) % 4 + n // 200
+        address = ("10.10.%d.%d" % (subnet, n % 200) if family == "IPv4"
+                   else "2001:db8:10:%d::%x" % (subnet, n))
+        more = {}
+        if self.chance(4):
+            more = self._conditions()
+        return objects.endpoint(address, node, pod=("ns1", "pod-%d" % n)
+                                if self.chance(2) else None, **more)
+
+    def _conditions(self):
+        ready = self.rng.choice((True, False, None))
+        return {"ready": ready, "serving": self.chance(2),
+                "terminating": self.chance(2)}
+
+    def _slice_ports(self):
+        if not self.chance(5):
+            return [objects.slice_port(8080, name, protocol)
+                    for name in PORT_NAMES + ("",) for protocol in PROTOCOLS]
+        names = self.rng.sample(PORT_NAMES + ("",), self.rng.randint(0, 4))
+        ports = [objects.slice_port(self.rng.randint(8080, 8083), name,
+                                    self.rng.choice(PROTOCOLS))
+                 for name in names]
+        if ports and self.chance(10):
+            ports[0]["port"] = None
+        return ports
+
+    def _service_name(self, namespace):
+        """Of a Service that is mostly there."""
+        there = [name for ns, name in sorted(self.services)
+                 if ns == namespace]
+        return self.rng.choice(there if there and not self.chance(5)
+                               else SERVICES)
+
+    def _new_slice(self, namespace, name):
+        family = self.rng.choice(("IPv4", "IPv6"))
+        endpoints = [self._endpoint(family)
+                     for _ in range(self.rng.choice((0, 1, 2, 3, 5, 20)))]
+        return objects.slice_(namespace, self._service_name(namespace),
+                              endpoints, self._slice_ports(), name=name,
+                              family=family)
+
+    def replace_slice(self):
+        """Created, or replaced by another one."""
+        self._put(self._new_slice(self.rng.choice(NAMESPACES),
+                                  self.rng.choice(SLICES)))
+
+    def delete_slice(self):
+        """Deleted."""
+        sl = self._slice()
+        if sl:
+            self._delete(sl)
+
+    def recreate_slice(self):
+        """Deleted and created at once: the same, or another one."""
+        sl = self._slice()
+        if sl:
+            with self.api.batch():
+                self._delete(sl)
+                self._put(sl if self.chance(2)
+                          else self._new_slice(*self._key(sl)))
+
+    def edit_endpoints(self):
+        """Endpoints come and go."""
+        sl = self._slice()
+        if sl:
+            endpoints = sl["endpoints"] or []
+            self.rng.shuffle(endpoints)
+            keep = endpoints[self.rng.randint(0, 3):]
+            keep += [self._endpoint(sl["addressType"])
+                     for _ in range(self.rng.randint(0, 3))]
+            sl["endpoints"] = keep or None
+            self._put(sl)
+
+    def edit_conditions(self):
+        """Endpoints become ready, unready, terminating."""
+        sl = self._slice()
+        if sl and sl["endpoints"]:
+            for endpoint in self.some(sl["endpoints"], 3):
+                conditions = self._conditions()
+                if conditions.pop("ready") is not None:
+                    conditions["ready"] = self.chance(2)
+                endpoint["conditions"] = conditions
+            self._put(sl)
+
+    def edit_hints(self):
+        """Zone hints for all, some or none of the endpoints."""
+        sl = self._slice()
+        if sl and sl["endpoints"]:
+            share = self.rng.choice((0, 1, 1, 2))
+            for endpoint in sl["endpoints"]:
+                endpoint.pop("hints", None)
+                if share and self.chance(share):
+                    endpoint["hints"] = {"forZones": [
+                        {"name": z} for z in self.rng.sample(ZONES, 1)]}
+            self._put(sl)
+
+    def edit_slice_ports(self):
+        """Other ports."""
+        sl = self._slice()
+        if sl:
+            sl["ports"] = self._slice_ports() or None
+            self._put(sl)
+
+    def move_slice(self):
+        """To another Service."""
+        sl = self._slice()
+        if sl:
+            sl["metadata"]["labels"][objects.SERVICE_LABEL] = (
+                self._service_name(sl["metadata"]["namespace"]))
+            self._put(sl)
+
+    def share_endpoints(self):
+        """Endpoints of one slice stand in another one, too."""
+        one, other = self._slice(), self._slice()
+        if one and one["addressType"] == other["addressType"]:
+            other["endpoints"] = ((other["endpoints"] or [])
+                                  + copy.deepcopy(self.some(
+                                      one["endpoints"] or [], 5))) or None
+            self._put(other)
+
+    def large_slice(self):
+        """As many endpoints as make a difference to the group."""
+        sl = self._new_slice(self.rng.choice(NAMESPACES),
+                             self.rng.choice(SLICES))
+        n = self.rng.choice(LARGE)
+        sl["endpoints"] = [
+            objects.endpoint(
+                "10.10.%d.%d" % (10 + i // 200, i % 200 + 1)
+                if sl["addressType"] == "IPv4"
+                else "2001:db8:11::%x" % (i + 1), self.rng.choice(NODES))
+            for i in range(n)]
+        self._put(sl)
+
+    # Nodes.
+
+    def _own_node(self):
+        return objects.node("n1", POD_CIDRS)
+
+    def _put_node(self, node):
+        self.nodes[node["metadata"]["name"]] = node
+        self.api.apply(node)
+
+    def edit_zone(self):
+        """Of our node, which decides about hints."""
+        node = copy.deepcopy(self.nodes["n1"])
+        labels = node["metadata"]["labels"]
+        labels.pop(objects.ZONE_LABEL, None)
+        if not self.chance(4):
+            labels[objects.ZONE_LABEL] = self.rng.choice(ZONES)
+        self._put_node(node)
+
+    def edit_pod_cidrs(self):
+        """One family or both."""
+        node = copy.deepcopy(self.nodes["n1"])
+        cidrs = self.rng.choice((POD_CIDRS, POD_CIDRS[:1], POD_CIDRS[1:],
+                                 POD_CIDRS[::-1]))
+        node["spec"].update(podCIDR=cidrs[0], podCIDRs=list(cidrs))
+        self._put_node(node)
+
+    def edit_other_node(self):
+        """Nodes that are not ours."""
+        name = self.rng.choice(NODES[1:3])
+        if name in self.nodes and self.chance(2):
+            del self.nodes[name]
+            self.api.delete("nodes", "", name)
+        else:
+            self._put_node(objects.node(
+                name, ["10.10.2%s.0/24" % name[1]],
+                zone=self.rng.choice(ZONES)))
+
+    def recreate_node(self):
+        """Ours, deleted and created at once."""
+        with self.api.batch():
+            self.api.delete("nodes", "", "n1")
+            self._put_node(self._own_node())
+
+    # Trouble with objects.
+
+    def break_object(self):
+        """An object that cannot be read, new or instead of a good one."""
+        resource, names = self.rng.choice((("services", SERVICES),
+                                           ("endpointslices", SLICES)))
+        namespace = self.rng.choice(NAMESPACES)
+        name = self.rng.choice(names)
+        self.broken.add((resource, namespace, name))
+        self.api.put_raw(resource, namespace, name, malformed(
+            resource, namespace, name, self.rng.randrange(3)))
+
+    # Pods.
+
+    def move_pod(self):
+        """A pod comes, goes, or gets another port."""
+        name = self.rng.choice(sorted(PODS))
+        if name in self.rig.pods:
+            self.rig.del_pod(name)
+            if self.chance(2):
+                return
+        free = set(range(1, 40)) - {p[1] for p in self.rig.pods.values()}
+        self.rig.add_pod(name, PODS[name], self.rng.choice(sorted(free)))

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets by hand: sockets inside namespaces, frames to send, frames that
+arrived.
+
+All of it happens in this process; only the sockets belong to the namespace
+(see support.setns).
+"""
+import collections
+import ipaddress
+import socket
+import struct
+import time
+
+from support import setns
+
+ETH_IP, ETH_ARP, ETH_IPV6 = 0x0800, 0x0806, 0x86dd
+ICMP, TCP, UDP, ICMPV6, SCTP = 1, 6, 17, 58, 132
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+ECHO = {4: 8, 6: 128}           # ICMP types, by family.
+ECHO_REPLY = {4: 0, 6: 129}
+UNREACHABLE = {4: (3, 3), 6: (1, 4)}    # Type and code: port unreachable.
+ETH_P_ALL = 3
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+
+
+def sock(namespace, family, kind=socket.SOCK_DGRAM, address=None, port=0,
+         timeout=2.0):
+    """A socket inside a namespace, bound if address or port are given."""
+    def make():
+        domain = socket.AF_INET6 if family == 6 else socket.AF_INET
+        made = socket.socket(domain, kind)
+        made.settimeout(timeout)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if address or port:
+            made.bind((address or "", port))
+        return made
+    return setns.call(namespace.name, make)
+
+
+def mac_of(namespace, link):
+    """The MAC address of a link."""
+    text = namespace.ip("-o", "link", "show", link)
+    return text.split("link/ether ")[1][:17]
+
+
+# Building.
+
+def _mac(text):
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def _packed(address):
+    return ipaddress.ip_address(address).packed
+
+
+def checksum(data):
+    """The Internet checksum (RFC 1071)."""
+    data += b"\0" * (len(data) % 2)
+    total = sum(struct.unpack("!%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def eth(src, dst, kind, payload):
+    """An Ethernet frame."""
+    return _mac(dst) + _mac(src) + struct.pack("!H", kind) + payload
+
+
+def ip(src, dst, proto, payload, ttl=64):
+    """An IP packet and its Ethernet type; fills in the checksum that covers
+    the pseudo header, at the place where 'proto' has it."""
+    src, dst = _packed(src), _packed(dst)
+    at = {TCP: 16, UDP: 6, ICMPV6: 2}.get(proto)
+    if at is not None:
+        pseudo = src + dst + struct.pack("!II", len(payload), proto)
+        value = struct.pack("!H", checksum(pseudo + payload))
+        payload = payload[:at] + value + payload[at + 2:]
+    if len(src) == 4:
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0x4000,
+                           ttl, proto, 0) + src + dst
+        head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+        return ETH_IP, head + payload
+    head = struct.pack("!IHBB", 6 << 28, len(payload), proto, ttl)
+    return ETH_IPV6, head + src + dst + payload
+
+
+def tcp(sport, dport, flags, seq=1, ack=0):
+    """A TCP header; its checksum is filled in by ip()."""
+    return struct.pack("!HHIIBBHHH", sport, dport, seq, ack, 0x50, flags,
+                       8192, 0, 0)
+
+
+def udp(sport, dport, data=b""):
+    """A UDP datagram; its checksum is filled in by ip()."""
+    return struct.pack("!HHHH", sport, dport, 8 + len(data), 0) + data
+
+
+def sctp_init(sport, dport):
+    """An SCTP packet with an INIT chunk, without checksum."""
+    return struct.pack("!HHII", sport, dport, 0, 0) + struct.pack(
+        "!BBHIIHHI", 1, 0, 20, 1, 8192, 1, 1, 1)
+
+
+def echo(family, ident, number=1):
+    """An ICMP or ICMPv6 echo request."""
+    head = struct.pack("!BBHHH", ECHO[family], 0, 0, ident, number)
+    if family == 4:
+        head = head[:2] + struct.pack("!H", checksum(head)) + head[4:]
+    return head
+
+
+def arp(sha, spa, tpa, op=1, tha="00:00:00:00:00:00"):
+    """An ARP packet."""
+    return struct.pack("!HHBBH", 1, ETH_IP, 6, 4, op) + _mac(sha) + _packed(
+        spa) + _mac(tha) + _packed(tpa)
+
+
+# Reading.
+
+Packet = collections.namedtuple(
+    "Packet", "eth_src eth_dst eth_type src dst proto ttl l4")
+
+
+class Frame(Packet):
+    """A frame that arrived; of ARP, src and dst are its SPA and TPA."""
+
+    @property
+    def ports(self):
+        """Source and destination port."""
+        return struct.unpack("!HH", self.l4[:4])
+
+    @property
+    def flags(self):
+        """Of TCP."""
+        return self.l4[13]
+
+    @property
+    def icmp(self):
+        """Type and code."""
+        return self.l4[0], self.l4[1]
+
+    @property
+    def quoted(self):
+        """The packet that an ICMP error quotes, in an invented frame."""
+        kind = ETH_IP if self.eth_type == ETH_IP else ETH_IPV6
+        return parse(bytes(12) + struct.pack("!H", kind) + self.l4[8:])
+
+
+def _mac_text(data):
+    return ":".join("%02x" % byte for byte in data)
+
+
+def parse(data):
+    """A Frame."""
+    kind, = struct.unpack("!H", data[12:14])
+    src = dst = proto = ttl = None
+    rest = data[14:]
+    if kind == ETH_ARP:
+        src, dst = rest[14:18], rest[24:28]
+        proto, = struct.unpack("!H", rest[6:8])
+    elif kind == ETH_IP:
+        length, = struct.unpack("!H", rest[2:4])
+        ttl, proto, src, dst = rest[8], rest[9], rest[12:16], rest[16:20]
+        rest = rest[(rest[0] & 15) * 4:length]
+    elif kind == ETH_IPV6:
+        proto, ttl, src, dst = rest[6], rest[7], rest[8:24], rest[24:40]
+        rest = rest[40:]
+    return Frame(_mac_text(data[6:12]), _mac_text(data[:6]), kind,
+                 src and str(ipaddress.ip_address(src)),
+                 dst and str(ipaddress.ip_address(dst)), proto, ttl, rest)
+
+
+class Wire:
+    """The end of a pod's (or other namespace's) link: sends frames, and keeps
+    those that arrive from the moment that it is made."""
+
+    def __init__(self, namespace, link="eth0"):
+        def make():
+            made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
+                                 socket.htons(ETH_P_ALL))
+            made.bind((link, ETH_P_ALL))
+            return made
+        self.sock = setns.call(namespace.name, make)
+        self.mac = _mac_text(self.sock.getsockname()[4])
+        self.frames = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def send(self, dst_mac, kind_and_packet, src_mac=None):
+        """Sends what ip() returned, or (ETH_ARP, arp())."""
+        self.sock.send(eth(src_mac or self.mac, dst_mac, *kind_and_packet))
+
+    def _read(self, timeout):
+        """Takes one more frame that was received, not sent."""
+        self.sock.settimeout(max(timeout, 0.001))
+        try:
+            data, address = self.sock.recvfrom(65536)
+        except (TimeoutError, BlockingIOError):
+            return
+        if address[2] != socket.PACKET_OUTGOING:
+            self.frames.append(parse(data))
+
+    def wait(self, condition, timeout=2.0):
+        """The first frame for which condition(frame) is true, or None."""
+        end = time.monotonic() + timeout
+        seen = 0
+        while True:
+            for frame in self.frames[seen:]:
+                if condition(frame):
+                    return frame
+            seen = len(self.frames)
+            left = end - time.monotonic()
+            if left <= 0:
+                return None
+            self._read(left)

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon, a switch with dummy ports and an API server, all in a network
+namespace of their own, and what a cold start would make of the same objects.
+
+    with Rig(directory) as rig:
+        rig.api.apply(objects.service(...))
+        rig.start_daemon()
+        rig.check_cold_start()
+
+With `relay=True` an ofshim.OfShim stands between daemon and bridge
+(rig.shim), to count, refuse, delay and cut.
+"""
+import pathlib
+import re
+
+from support import objects, ovs
+from support.apiserver import ApiServer
+from support.daemon import Ofproxyd
+from support.netns import Namespace
+from support.ofshim import OfShim
+from support.wait import wait_for
+
+GATEWAY, GATEWAY_OFPORT = "antrea-gw0", 32769
+POD_CIDRS = ("10.10.1.0/24", "2001:db8:10:1::/64")
+OURS = 0xf9                     # First byte of our cookies.
+CATEGORY_SERVICE = 3
+COOKIE = re.compile(r"\bcookie=0x([0-9a-f]+)")
+PROXY_NAME = "service.kubernetes.io/service-proxy-name"
+GROUP = re.compile(r"\b(group_id=|group:)(\d+)")
+
+# How far the ids of a unit may be apart that found its own in use.
+MAX_ID_DISTANCE = 8
+
+
+def own_node(pod_cidrs=POD_CIDRS, **more):
+    """The Node that the daemon runs on."""
+    return objects.node("n1", pod_cidrs, **more)
+
+
+def cookie_of(flow):
+    """The cookie of a flow as dumped."""
+    return int(COOKIE.search(flow)[1], 16)
+
+
+def is_ours(line):
+    """Whether a dumped flow or group is the daemon's."""
+    if line.startswith("group_id="):
+        return int(GROUP.match(line)[2]) >> 30 == 1
+    return cookie_of(line) >> 56 == OURS
+
+
+def object_id_of(line):
+    """The object id in a flow's cookie or a group's id."""
+    if line.startswith("group_id="):
+        return (int(GROUP.match(line)[2]) & 0x3fffffff) >> 9
+    return cookie_of(line) & 0xffffffff
+
+
+def without_ids(line, names):
+    """A dumped flow or group with names, by object id, instead of ids."""
+    def cookie(match):
+        value = int(match[1], 16)
+        if value >> 40 & 0xff == CATEGORY_SERVICE:
+            return "cookie=<%s>" % names.get(value & 0xffffffff, "?")
+        return match[0]
+
+    def group(match):
+        value = int(match[2])
+        if value >> 30 != 1:
+            return match[0]
+        name = names.get((value & 0x3fffffff) >> 9, "?")
+        return "%s<%s>+%d" % (match[1], name, value & 0x1ff)
+
+    return GROUP.sub(group, COOKIE.sub(cookie, line))
+
+
+class State:
+    """What is ours on a bridge, and the names that go with the ids."""
+
+    def __init__(self, switch, daemon):
+        self.lines = [line for line in switch.dump_flows()
+                      + switch.dump_groups() if is_ours(line)]
+        self.ids = {unit: number for unit, number in units(daemon)}
+
+    @property
+    def named(self):
+        """All lines, with names instead of ids."""
+        names = {number: unit for unit, number in self.ids.items()}
+        return sorted(without_ids(line, names) for line in self.lines)
+
+    def differences(self, other):
+        """What the other has more and less, as text; "" if they are equal.
+
+        Ids have to be equal, too, but where two units prefer the same."""
+        if self.lines == other.lines and self.ids == other.ids:
+            return ""
+        mine, its = self.named, other.named
+        text = (["only here:  " + a for a in mine if a not in set(its)]
+                + ["only there: " + a for a in its if a not in set(mine)])
+        if not text:
+            text = ["%s: id %d here, %d there" % (unit, number, its_number)
+                    for unit, number in self.ids.items()
+                    for its_number in [other.ids[unit]]
+                    if abs(number - its_number) >= MAX_ID_DISTANCE]
+        return "\n".join(text)
+
+
+def concerns_us(record):
+    """Whether the daemon asks for this Service of the API server."""
+    return (PROXY_NAME not in record.labels
+            and record.fields.get("spec.clusterIP") != "None")
+
+
+def units(daemon):
+    """(Service port in one family, object id) of all that it serves."""
+    for line in daemon.appctl("services").splitlines()[1:]:
+        service, name, proto, family, _, _, number = line.split()[:7]
+        yield "%s:%s/%s/%s" % (service, name, proto, family), int(number)
+
+
+class Rig:
+    """See the module.  'config' are keys of antrea-agent.conf."""
+
+    def __init__(self, directory, relay=False, **config):
+        self.dir = pathlib.Path(directory)
+        self.ns = Namespace("rig")
+        # The dummy switch makes none; the daemon wants to give it addresses.
+        self.ns.ip("link", "add", GATEWAY, "type", "veth", "peer", "name",
+                   "gw-peer")
+        self.switch = ovs.PrivateSwitch(self.dir / "switch", dummy=True,
+                                        netns=self.ns.name)
+        self.api = ApiServer(self.dir / "apiserver", netns=self.ns.name)
+        self.pods = {}          # Name: arguments of add_dummy_pod().
+        self.config = config
+        self.daemon = self.shim = self._cold = None
+        self._n_cold = 0
+        self._relay = relay
+
+    def __enter__(self):
+        self.switch.start()
+        self.api.start()
+        if self._relay:
+            run = self.dir / "run"
+            run.mkdir()
+            (run / "db.sock").symlink_to(self.switch.dir / "db.sock")
+            mgmt = self.switch.bridge + ".mgmt"
+            self.shim = OfShim(run / mgmt, self.switch.dir / mgmt).start()
+            self.config["ovsRunDir"] = str(run)
+        self.daemon = Ofproxyd(self.dir / "daemon", self.api, self.switch,
+                               **self.config)
+        return self
+
+    def __exit__(self, *_):
+        self.daemon.stop()
+        if self.shim:
+            self.shim.stop()
+        self.api.stop()
+        if self._cold:
+            self._cold.stop()
+        self.switch.stop()
+        self.ns.close()
+
+    # The daemon.
+
+    def start_daemon(self):
+        """Starts it and waits until it is in sync."""
+        self.daemon.start()
+        return self.wait_settled()
+
+    def restart_daemon(self, hard=True):
+        """Ends it, starts it again and waits until it is in sync."""
+        self.daemon.restart(hard)
+        return self.wait_settled()
+
+    def wait_settled(self, timeout=30):
+        """Waits until all that the API server has was read and done."""
+        wait_for(self._settled, timeout, "all events to be done", self)
+        return self
+
+    def _settled(self):
+        if not self.api.delivered(at_least=3):
+            return False
+        wanted = (sum(map(concerns_us, self.api.store.records("services"))),
+                  len(self.api.store.records("endpointslices")),
+                  len(self.api.store.records("nodes")))
+        text = self.daemon.appctl("sync")
+        counts = re.search(r"objects: (\d+) Services, (\d+) EndpointSlices, "
+                           r"\d+ endpoints, (\d+) Nodes", text)
+        return (text.startswith("in sync: yes")
+                and tuple(map(int, counts.groups())) == wanted)
+
+    # Pods.
+
+    def add_pod(self, name, addresses, ofport, namespace="ns1"):
+        """A pod's port, with this number."""
+        self.pods[name] = (list(addresses), ofport, namespace)
+        self.switch.add_dummy_pod(name, addresses, ofport, namespace)
+
+    def del_pod(self, name):
+        """Takes a pod's port away."""
+        del self.pods[name]
+        self.switch.del_port(name)
+
+    # Cold starts.
+
+    def state(self):
+        """What is on the bridge."""
+        return State(self.switch, self.daemon)
+
+    def gateway_mac(self):
+        """That the gateway port has now; it may change for a moment after a
+        restart of the switch."""
+        return self.switch.vsctl("get", "Interface", GATEWAY, "mac_in_use",
+                                 check=False).strip()
+
+    def cold_state(self, mac):
+        """What a fresh daemon puts on a fresh switch that has the same
+        ports."""
+        cold = self._cold_switch()
+        cold.vsctl("--if-exists", "del-br", cold.bridge)
+        cold.add_bridge()
+        cold.vsctl("add-port", cold.bridge, GATEWAY, "--", "set",
+                   "Interface", GATEWAY, "type=internal", "mac=" + mac,
+                   "ofport_request=%d" % GATEWAY_OFPORT)
+        for name, (addresses, ofport, namespace) in self.pods.items():
+            cold.add_dummy_pod(name, addresses, ofport, namespace)
+        self._n_cold += 1
+        config = {k: v for k, v in self.config.items() if k != "ovsRunDir"}
+        fresh = Ofproxyd(self.dir / ("cold-%d" % self._n_cold), self.api,
+                         cold, **config)
+        with fresh:
+            fresh.wait_synced()
+            state = State(cold, fresh)
+        assert not cold.unexpected_warnings(), cold.dump()
+        return state
+
+    def _cold_switch(self):
+        if self._cold is None:
+            self._cold = ovs.PrivateSwitch(self.dir / "cold", dummy=True,
+                                           netns=self.ns.name).start()
+            self._cold.allow(r"\|dpif\|WARN\|Dropped \d+ log messages")
+        return self._cold
+
+    def check_cold_start(self, timeout=20):
+        """Fails unless the bridge is, or soon becomes, what a cold start
+        makes of it; returns the state."""
+        last = {}
+        wait_for(self.daemon.in_sync, timeout, "the daemon in sync", self)
+
+        def equal():
+            self.daemon.check_running()
+            mac = self.gateway_mac()
+            if mac != last.get("mac"):
+                last.update(mac=mac, cold=self.cold_state(mac))
+            last["state"] = self.state()
+            last["text"] = last["state"].differences(last["cold"])
+            return not last["text"] and self.daemon.in_sync()
+
+        def explain():
+            return "here: the bridge, there: a cold start\n%s\n%s\n%s" % (
+                last["text"], self.daemon.appctl("sync"), self.daemon.dump())
+
+        wait_for(equal, timeout, "what a cold start makes", explain)
+        return last["state"]
+
+    def check_quiet(self):
+        """Fails if daemon or switch have logged an unexpected warning."""
+        lines = (self.daemon.unexpected_warnings()
+                 + self.switch.unexpected_warnings())
+        assert not lines, "unexpected warnings:\n" + "\n".join(lines[:20])
+
+    def dump(self):
+        """For failure messages."""
+        if self.daemon.running:
+            return self.daemon.appctl("sync") + self.daemon.dump()
+        return self.daemon.dump()
