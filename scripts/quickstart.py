@@ -1,0 +1,313 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/quickstart shows; see there."""
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+# pylint: disable=wrong-import-position
+from support import objects                            # noqa: E402
+from support.apiserver import ApiServer                # noqa: E402
+from support.daemon import Ofproxyd                    # noqa: E402
+from support.netns import Netns                        # noqa: E402
+from support.traffic import Client, Server, ask_once   # noqa: E402
+
+WEB, WEB6, DNS, EMPTY = "10.96.0.10", "2001:db8:96::10", "10.96.0.53", \
+    "10.96.0.99"
+STYLE = {"bold": "1", "dim": "2", "green": "32", "blue": "36", "yellow": "33",
+         "red": "31"}
+
+
+def paint(text, *styles):
+    """The text in a style, on a terminal that has them."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    codes = ";".join(STYLE[style] for style in styles)
+    return "\033[%sm%s\033[0m" % (codes, text)
+
+
+def say(text=""):
+    """A line, at once."""
+    print(text, flush=True)
+
+
+def title(text):
+    """The beginning of a scene."""
+    say()
+    say(paint("▌ " + text, "bold", "blue"))
+
+
+def done(text):
+    """A step that succeeded."""
+    say("  %s %s" % (paint("✓", "green"), text))
+
+
+def command(text):
+    """A command that the reader could type."""
+    say("  %s %s" % (paint("$", "dim"), paint(text, "bold")))
+
+
+def bars(answers):
+    """How often each endpoint answered, as bars."""
+    total = sum(answers.values()) or 1
+    for name, n in sorted(answers.items()):
+        bar = "█" * max(1, round(24 * n / total))
+        say("    %-7s %s %d" % (name, paint("%-24s" % bar, "green"), n))
+
+
+def answer_line(result):
+    """What became of one call, in words."""
+    if result["n_failures"]:
+        kind, = result["kinds"]
+        words = {"ECONNREFUSED": "Connection refused",
+                 "TimeoutError": "no answer"}.get(kind, kind)
+        return "%s, after %.1f ms" % (
+            paint(words, "yellow"), result["failures"][0]["after"] * 1000)
+    name, = result["answers"]
+    return "answered by %s, in %.1f ms" % (paint(name, "green"),
+                                           result["max"] * 1000)
+
+
+class Cluster:
+    """A node with its switch, the API server, pods and the daemon."""
+
+    def __init__(self, stack, directory):
+        self.stack, self.dir = stack, directory
+        maker = Netns()
+        stack.callback(maker.close)
+        self.node = maker.node("node", directory / "switch")
+        done("a private Open vSwitch with the userspace datapath")
+        self.api = self.daemon = None
+        self.pods = {}
+
+    def start_api(self):
+        """The scripted API server, over TLS, with a token."""
+        self.api = self.stack.enter_context(ApiServer(
+            self.dir / "apiserver", netns=self.node.name, tls=True,
+            tokens={"quickstart-token": "system:node:n1"}))
+        self.api.apply_all([
+            objects.node("n1", [str(c) for c in self.node.cidrs]),
+            objects.service("shop", "web", [80], [WEB, WEB6]),
+            objects.service("shop", "dns", [objects.port(53, protocol="UDP")],
+                            [DNS]),
+            objects.service("shop", "empty", [80], [EMPTY]),
+        ])
+        done("an API server with a Node and three Services, at %s"
+             % self.api.url)
+
+    def start_pods(self):
+        """Namespaces that run real servers, and a client."""
+        for name in ("client", "web-1", "web-2", "web-3", "web-4", "dns-1"):
+            self.pods[name] = self.node.add_pod(name, namespace="shop")
+        for name, pod in self.pods.items():
+            if name != "client":
+                self.stack.enter_context(
+                    Server(pod, name, tcp=[80], udp=[53]))
+        done("six pods: network namespaces with a port on the bridge, %s "
+             "to %s" % (self.pods["client"].address,
+                        self.pods["dns-1"].address))
+
+    def scale(self, *names):
+        """Makes these pods all endpoints of the Service web."""
+        with self.api.batch():
+            for family in (4, 6):
+                self.api.apply(objects.slice_(
+                    "shop", "web",
+                    [objects.endpoint(self.pods[n].of(family), "n1")
+                     for n in names], [80],
+                    suffix="v%d" % family,
+                    family="IPv%d" % family))
+
+    def start_daemon(self):
+        """ofproxyd, with a real configuration file."""
+        began = time.monotonic()
+        self.daemon = Ofproxyd(
+            self.dir / "ofproxyd", self.api, self.node.switch,
+            antreaProxy={"proxyAll": True})
+        self.stack.callback(self.daemon.stop)
+        self.daemon.start()
+        self.daemon.wait_synced()
+        done("ofproxyd: made bridge and gateway; in sync after %.0f ms"
+             % ((time.monotonic() - began) * 1000))
+
+    def settle(self):
+        """Waits until what was changed is on the bridge."""
+        self.daemon.wait_synced()
+
+    def counters(self):
+        """What was sent to the switch since the daemon began."""
+        line, = re.findall(r"^sent: (.*)$", self.daemon.appctl("sync"),
+                           re.M)
+        return line
+
+
+def show_flows(cluster):
+    """The bridge, as an operator sees it."""
+    title("What is on the bridge")
+    command("ovs-ofctl --names -O OpenFlow15 dump-flows br-int "
+            "table=ServiceLB")
+    for line in cluster.node.switch.dump_flows("table=12"):
+        line = re.sub(r"^ *", "", line)
+        say("    " + paint(line[:150], "dim"))
+    command("ovs-ofctl --names -O OpenFlow15 dump-groups br-int")
+    for line in cluster.node.switch.dump_groups():
+        say("    " + paint(line.strip()[:150] + " …", "dim"))
+    command("ovs-appctl -t ofproxyd services")
+    for line in cluster.daemon.appctl("services").splitlines():
+        say("    " + re.sub(" {3,}", "  ", line))
+
+
+def show_calls(cluster):
+    """Connections, one kind after the other."""
+    client = cluster.pods["client"]
+    title("Calls from the pod client to Services")
+    say("  60 connections to shop/web, http://%s/" % WEB)
+    bars(Client(client, "connect", WEB, 80, count=60).wait()["answers"])
+    say("  60 connections to shop/web, http://[%s]/" % WEB6)
+    bars(Client(client, "connect", WEB6, 80, count=60).wait()["answers"])
+    for text, where, host, port, more in (
+            ("a datagram to shop/dns", client, DNS, 53, {"proto": "udp"}),
+            ("shop/web from the node itself", cluster.node, WEB, 80, {}),
+            ("shop/empty, which has no pods", client, EMPTY, 80, {})):
+        say("  %-32s %s" % (text, answer_line(
+            ask_once(where, host, port, **more))))
+    cluster.scale("web-1")
+    cluster.settle()
+    say("  %-32s %s" % ("web-1 calls shop/web: itself", answer_line(
+        ask_once(cluster.pods["web-1"], WEB, 80))))
+
+
+def show_scaling(cluster):
+    """Endpoints come and go while connections are made."""
+    title("Scaling shop/web while a client connects without pause")
+    client = cluster.pods["client"]
+    n_failures = n = 0
+    for names in (["web-1", "web-2"], ["web-1", "web-2", "web-3", "web-4"],
+                  ["web-3", "web-4"], ["web-4"], ["web-2", "web-4"]):
+        before = Client(client, "connect", WEB, 80, timeout=5)
+        with before:
+            cluster.scale(*names)
+            cluster.settle()
+            time.sleep(0.4)     # A moment of traffic to look at.
+        after = Client(client, "connect", WEB, 80, count=200).wait()
+        n += before.result["n"] + after["n"]
+        n_failures += before.result["n_failures"] + after["n_failures"]
+        say("    %-24s %s" % (" ".join(names), "  ".join(
+            "%s:%-3d" % item for item in sorted(after["answers"].items()))))
+    done("%d connections, %s failed" % (n, n_failures))
+
+
+def show_crash(cluster):
+    """kill -9 costs nothing."""
+    title("kill -9 of ofproxyd in the middle of it")
+    traffic = Client(cluster.pods["client"], "connect", WEB, 80)
+    with traffic:
+        cluster.daemon.kill()
+        done("killed; the bridge goes on by itself")
+        time.sleep(0.5)         # A moment of traffic to look at.
+        cluster.daemon.start()
+        cluster.settle()
+        done("started again; sent to the switch: %s" % cluster.counters())
+    done("%d connections meanwhile, %d failed"
+         % (traffic.result["n"], traffic.result["n_failures"]))
+
+
+def linger(cluster):
+    """Leaves everything to the reader until Enter."""
+    title("All of it is running; look around in another terminal")
+    switch = cluster.node.switch
+    command("ovs-ofctl --names -O OpenFlow15 dump-flows unix:%s/br-int.mgmt"
+            % switch.dir)
+    command("ovs-appctl -t %s sync" % cluster.daemon.ctl)
+    command("ovs-appctl -t %s endpoints shop/web" % cluster.daemon.ctl)
+    command("ip netns exec %s curl http://%s/"
+            % (cluster.pods["client"].name, WEB))
+    command("less %s" % cluster.daemon.log)
+    say()
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        input("  Enter ends it. ")
+
+
+def show_real_cluster(stack, directory, options):
+    """The same daemon and a private bridge, with a real API server."""
+    title("ofproxyd with the API server of %s" % options.kubeconfig)
+    maker = Netns()
+    stack.callback(maker.close)
+    switch = stack.enter_context(_plain_switch(directory / "switch"))
+    daemon = Ofproxyd(directory / "ofproxyd", None, switch,
+                      node=options.node, kubeconfig=options.kubeconfig)
+    stack.callback(daemon.stop)
+    daemon.start()
+    daemon.wait_synced(60)
+    done("in sync; nothing outside a private bridge was touched")
+    for line in daemon.appctl("sync").splitlines():
+        say("    " + line)
+    say(daemon.appctl("services"))
+    if not options.once:
+        command("ovs-appctl -t %s services" % daemon.ctl)
+        with contextlib.suppress(EOFError, KeyboardInterrupt):
+            input("  Enter ends it. ")
+
+
+def _plain_switch(directory):
+    from support.ovs import PrivateSwitch  # pylint: disable=C0415
+    return PrivateSwitch(directory, dummy=True)
+
+
+def show(stack, directory, options):
+    """All scenes."""
+    title("A cluster on this machine")
+    cluster = Cluster(stack, directory)
+    cluster.start_api()
+    cluster.start_daemon()
+    cluster.start_pods()
+    cluster.scale("web-1", "web-2", "web-3")
+    cluster.api.apply(objects.slice_(
+        "shop", "dns", [objects.endpoint(
+            cluster.pods["dns-1"].of(4), "n1")],
+        [objects.slice_port(53, protocol="UDP")]))
+    cluster.settle()
+    show_flows(cluster)
+    show_calls(cluster)
+    show_scaling(cluster)
+    show_crash(cluster)
+    if not options.once:
+        linger(cluster)
+
+
+def main():
+    """Parses arguments; takes all away at the end, however it ends."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/quickstart", description="Shows what ofproxyd does.")
+    parser.add_argument("--once", action="store_true",
+                        help="end by itself instead of waiting for Enter")
+    parser.add_argument("--kubeconfig", metavar="FILE",
+                        help="use a real cluster's API server")
+    parser.add_argument("--node", default="quickstart",
+                        help="with --kubeconfig: the node to be")
+    options = parser.parse_args()
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="ofproxyd-"))
+    try:
+        with contextlib.ExitStack() as stack:
+            if options.kubeconfig:
+                show_real_cluster(stack, directory, options)
+            else:
+                show(stack, directory, options)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    say()
+    done("everything is taken away again")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
