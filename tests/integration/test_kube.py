@@ -217,7 +217,8 @@ def test_pages_are_put_together(apiserver, probe):
             recorded("services-page-%d.json" % page))["metadata"]
         assert asked[page]["continue"] == meta["continue"]
         assert "resourceVersion" not in asked[page]
-    assert queries(apiserver, "watch")[0]["resourceVersion"] == "304"
+    watch = wait_for(lambda: queries(apiserver, "watch"), 5, "the watch")
+    assert watch[0]["resourceVersion"] == "304"
 
 
 def test_o5_a_page_that_is_gone_starts_the_list_again(apiserver, probe):
