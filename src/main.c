@@ -94,6 +94,7 @@ print(void (*format)(struct ds *))
 
 /* Fills '*args', or does what was asked and exits. */
 static void
+/* NOLINTNEXTLINE(readability-function-size): two macros of options. */
 parse_args(int argc, char *argv[], struct args *args)
 {
     enum {
@@ -155,6 +156,17 @@ struct setup {
     char *node_name;
 };
 
+static enum vlog_level
+log_level(enum cfg_severity severity)
+{
+    switch (severity) {
+    case CFG_NOTE: return VLL_INFO;
+    case CFG_WARNING: return VLL_WARN;
+    case CFG_ERROR: return VLL_ERR;
+    }
+    return VLL_ERR;
+}
+
 static int
 load_config(const struct args *args, struct cfg *cfg)
 {
@@ -166,11 +178,7 @@ load_config(const struct args *args, struct cfg *cfg)
     for (size_t i = 0; i < report.n; i++) {
         const struct cfg_message *m = &report.messages[i];
 
-        switch (m->severity) {
-        case CFG_NOTE: VLOG_INFO("%s", m->text); break;
-        case CFG_WARNING: VLOG_WARN("%s", m->text); break;
-        case CFG_ERROR: VLOG_ERR("%s", m->text); break;
-        }
+        VLOG(log_level(m->severity), "%s", m->text);
     }
     cfg_report_uninit(&report);
     return error;

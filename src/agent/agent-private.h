@@ -36,6 +36,7 @@ struct agent {
 
     struct latency latency;
 
+    size_t n_objects_peak; /* Since memory was given back last. */
     uint64_t n_rounds, n_rendered, n_rejects;
     uint64_t n_refused_logged;
 };

@@ -4,6 +4,8 @@
 
 #include "ofproxyd/agent/agent.h"
 
+#include <malloc.h>
+
 #include <openvswitch/poll-loop.h>
 #include <openvswitch/vlog.h>
 
@@ -24,6 +26,13 @@ VLOG_DEFINE_THIS_MODULE(agent);
 #define RENDER_MS         20
 
 #define REPLY_DEADLINE_MS 10000
+
+/* Open vSwitch revalidates what its datapath has cached within milliseconds,
+ * or tenths of a second with very many entries. */
+#define GROUP_LINGER_MS 300
+
+/* Fewer are not worth looking for: about 2 MB. */
+#define TRIM_MIN_OBJECTS 5000
 
 /* Rejects answered in one turn. */
 #define REJECTS_PER_TURN 64
@@ -112,6 +121,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
         return error;
     }
     a->flowtab = flowtab_create();
+    flowtab_set_linger(a->flowtab, GROUP_LINGER_MS);
     a->host = host_create();
     a->services = services_create(a->model, a->flowtab, a->cfg);
     a->local = local_create(&(struct local_cfg){
@@ -216,12 +226,10 @@ run_round(struct agent *a)
             flowtab_set_complete(a->flowtab, true);
             VLOG_INFO("first complete picture: from now on what is not "
                       "wanted is removed");
-            local_set_routes(a->local, a->services, true);
-            services_ips_changed(a->services);
         }
     }
-    if (a->complete && services_ips_changed(a->services)) {
-        local_set_routes(a->local, a->services, true);
+    if (a->complete) {
+        local_set_routes(a->local, a->services);
     }
     a->local_changed = false;
     a->n_rounds++;
@@ -235,11 +243,11 @@ run_round(struct agent *a)
     }
 }
 
-/* Objects that the switch refused, and whose time to be tried again has
- * come.  (What others change on the bridge the connection repairs by
- * itself.) */
+/* Objects that the switch refused, and whose time to be tried again has come,
+ * and groups that may go now.  (What others change on the bridge the
+ * connection repairs by itself.) */
 static void
-retry_set_aside(struct agent *a)
+run_flowtab(struct agent *a)
 {
     long long int now_ms = time_msec();
     bool due = now_ms >= a->retry_ms;
@@ -250,15 +258,38 @@ retry_set_aside(struct agent *a)
     }
 }
 
+/* When most of the objects have gone, their memory goes back to the system,
+ * which free() alone leaves undone. */
+static void
+trim_memory(struct agent *a)
+{
+    struct model_counts c;
+    size_t n;
+
+    model_count(a->model, &c);
+    n = c.n_services + c.n_slices + c.n_endpoints;
+    a->n_objects_peak = MAX(a->n_objects_peak, n);
+    if (a->n_objects_peak - n > MAX(n, TRIM_MIN_OBJECTS)) {
+        malloc_trim(0);
+        a->n_objects_peak = n;
+    }
+}
+
 /* The switch has confirmed all that was read. */
 static void
 measure(struct agent *a)
 {
-    if (flowtab_in_sync(a->flowtab)) {
+    struct flowtab_stats stats;
+
+    /* Groups that linger are no reason to wait. */
+    flowtab_get_stats(a->flowtab, &stats);
+    if (ofconn_is_up(a->ofconn) && !stats.n_dirty && !stats.n_in_flight
+        && !stats.n_set_aside) {
         latency_confirmed(&a->latency, time_usec());
         if (a->complete) {
             latency_first_sync(&a->latency, time_usec());
         }
+        trim_memory(a);
     }
 }
 
@@ -283,8 +314,8 @@ agent_run(struct agent *a)
     if (pacer_is_due(&a->pacer, time_msec())) {
         run_round(a);
     }
-    retry_set_aside(a);
     run_ofconn(a, db);
+    run_flowtab(a);
     answer_rejects(a);
     host_run(a->host);
     report_set_aside(a);

@@ -30,12 +30,14 @@ struct local {
     uint64_t *pod_owners; /* That want flows, ascending. */
     size_t n_pods;
 
-    /* The host's routes: what 'want' points to. */
+    /* The host: what 'want' points to. */
     struct host_want want;
     struct cidr want_addrs[N_IP_FAMILIES];
     struct host_neigh want_neighs[N_IP_FAMILIES];
-    struct host_route *routes;
-    size_t allocated_routes;
+
+    /* Its routes. */
+    bool routes_set;
+    struct ip routes_src[N_IP_FAMILIES]; /* As they were set with. */
 };
 
 struct local *
@@ -55,7 +57,6 @@ local_destroy(struct local *l)
 {
     if (l) {
         free(l->pod_owners);
-        free(l->routes);
         free(l);
     }
 }
@@ -197,7 +198,6 @@ want_host(struct local *l)
         l->want_neighs[w->n_neighs].ip = pipe_virtual_ip(f);
         l->want_neighs[w->n_neighs++].mac = pipe_virtual_mac();
     }
-    w->routes = l->routes;
     host_set(l->cfg.host, w);
 }
 
@@ -223,85 +223,133 @@ local_run(struct local *l, const struct ovsdb_state *db)
 
 /* Routes. */
 
-struct route_ctx {
-    struct local *l;
-    const struct cidr *service_cidrs[N_IP_FAMILIES]; /* Or NULL. */
-    size_t n;
-};
-
-static void
-add_route(struct route_ctx *ctx, const struct cidr *dst)
+/* Fills '*ret' with the route to 'dst'.  Returns false if there can't be
+ * one. */
+static bool
+make_route(const struct local *l, const struct cidr *dst,
+           struct host_route *ret)
 {
-    struct local *l = ctx->l;
     enum ip_family f = ip_family(&dst->ip);
 
-    if (ip_is_none(&l->node.gateway_ips[f])) {
-        return; /* The node is not of this family. */
+    ret->dst = *dst;
+    ret->via = pipe_virtual_ip(f);
+    ret->src = l->node.gateway_ips[f];
+    return !ip_is_none(&ret->src); /* Else the node is not of this family. */
+}
+
+/* As make_route(), for a cluster IP; false also if the route to all cluster
+ * IPs leads there. */
+static bool
+make_ip_route(const struct local *l, const struct ip *ip,
+              struct host_route *ret)
+{
+    const struct cfg *cfg = l->cfg.cfg;
+    bool v4 = ip_family(ip) == IP_V4;
+    struct cidr dst = { .ip = *ip, .plen = v4 ? 32 : 128 };
+
+    if ((v4 ? cfg->service_cidr.present : cfg->service_cidr_v6.present)
+        && cidr_contains(v4 ? &cfg->service_cidr.cidr
+                            : &cfg->service_cidr_v6.cidr,
+                         ip)) {
+        return false;
     }
-    if (ctx->n >= l->allocated_routes) {
-        l->routes =
-            x2nrealloc(l->routes, &l->allocated_routes, sizeof *l->routes);
+    return make_route(l, &dst, ret);
+}
+
+struct route_list {
+    const struct local *local;
+    struct host_route *routes;
+    size_t n, allocated;
+};
+
+static struct host_route *
+next_route(struct route_list *list)
+{
+    if (list->n >= list->allocated) {
+        list->routes =
+            x2nrealloc(list->routes, &list->allocated, sizeof *list->routes);
     }
-    l->routes[ctx->n].dst = cidr_network(dst);
-    l->routes[ctx->n].via = pipe_virtual_ip(f);
-    l->routes[ctx->n].src = l->node.gateway_ips[f];
-    ctx->n++;
+    return &list->routes[list->n];
 }
 
 static void
-add_unit_route(const struct unit *u, void *ctx_)
+add_unit_route(const struct unit *u, void *list_)
 {
-    struct route_ctx *ctx = ctx_;
-    const struct cidr *cover = ctx->service_cidrs[u->family];
-    struct cidr host = {
-        .ip = u->ip,
-        .plen = u->family == IP_V4 ? 32 : 128,
-    };
+    struct route_list *list = list_;
 
-    if (!cover || !cidr_contains(cover, &u->ip)) {
-        add_route(ctx, &host);
+    list->n += make_ip_route(list->local, &u->ip, next_route(list));
+}
+
+/* What the host asks itself by way of a Service arrives from the virtual
+ * address; the answers have to go back to the gateway. */
+static void
+add_virtual_routes(struct route_list *list)
+{
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        struct cidr dst = {
+            .ip = pipe_virtual_ip(f),
+            .plen = f == IP_V4 ? 32 : 128,
+        };
+
+        list->n += make_route(list->local, &dst, next_route(list));
     }
 }
 
-static int
-compare_routes(const void *a_, const void *b_)
+static void
+set_all_routes(struct local *l, const struct services *services)
 {
-    const struct host_route *a = a_, *b = b_;
-    int cmp = ip_compare(&a->dst.ip, &b->dst.ip);
+    const struct cfg *cfg = l->cfg.cfg;
+    struct route_list list = { .local = l };
 
-    return cmp ? cmp : a->dst.plen - b->dst.plen;
+    if (cfg->antrea_proxy_proxy_all) {
+        add_virtual_routes(&list);
+        if (cfg->service_cidr.present) {
+            list.n +=
+                make_route(l, &cfg->service_cidr.cidr, next_route(&list));
+        }
+        if (cfg->service_cidr_v6.present) {
+            list.n +=
+                make_route(l, &cfg->service_cidr_v6.cidr, next_route(&list));
+        }
+        services_for_each(services, NULL, NULL, add_unit_route, &list);
+    }
+    l->want.complete = true;
+    want_host(l);
+    host_set_routes(l->cfg.host, list.routes, list.n);
+    free(list.routes);
+}
+
+static void
+change_route(struct local *l, const struct ip_change *change)
+{
+    struct host_route route;
+
+    if (!make_ip_route(l, &change->ip, &route)) {
+        return;
+    } else if (change->gone) {
+        host_unwant_route(l->cfg.host, &route.dst);
+    } else {
+        host_want_route(l->cfg.host, &route);
+    }
 }
 
 void
-local_set_routes(struct local *l, const struct services *services,
-                 bool complete)
+local_set_routes(struct local *l, struct services *services)
 {
-    const struct cfg *cfg = l->cfg.cfg;
-    struct route_ctx ctx = { .l = l };
-    size_t n = 0;
+    size_t n;
+    struct ip_change *changes = services_take_ip_changes(services, &n);
 
-    if (cfg->antrea_proxy_proxy_all) {
-        if (cfg->service_cidr.present) {
-            ctx.service_cidrs[IP_V4] = &cfg->service_cidr.cidr;
-            add_route(&ctx, &cfg->service_cidr.cidr);
-        }
-        if (cfg->service_cidr_v6.present) {
-            ctx.service_cidrs[IP_V6] = &cfg->service_cidr_v6.cidr;
-            add_route(&ctx, &cfg->service_cidr_v6.cidr);
-        }
-        services_for_each(services, NULL, NULL, add_unit_route, &ctx);
-    }
-    if (ctx.n) {
-        qsort(l->routes, ctx.n, sizeof *l->routes, compare_routes);
-    }
-    for (size_t i = 0; i < ctx.n; i++) {
-        if (!n || compare_routes(&l->routes[n - 1], &l->routes[i])) {
-            l->routes[n++] = l->routes[i];
+    if (!l->routes_set
+        || memcmp(l->routes_src, l->node.gateway_ips, sizeof l->routes_src)) {
+        set_all_routes(l, services);
+        l->routes_set = true;
+        memcpy(l->routes_src, l->node.gateway_ips, sizeof l->routes_src);
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            change_route(l, &changes[i]);
         }
     }
-    l->want.n_routes = n;
-    l->want.complete = complete;
-    want_host(l);
+    free(changes);
 }
 
 void

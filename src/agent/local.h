@@ -40,9 +40,11 @@ void local_destroy(struct local *); /* NULL is allowed. */
  * the wishes for the bridge changed. */
 bool local_run(struct local *, const struct ovsdb_state *db);
 
-/* Sets the host's routes for the cluster IPs of 'services'.  'complete' says
- * that these are all, so that others may be removed. */
-void local_set_routes(struct local *, const struct services *, bool complete);
+/* Sets the host's routes for the cluster IPs of 'services', which are all
+ * there are, so that others are removed.  The cost follows the number of
+ * changes but for the first time, and after the gateway's addresses have
+ * changed. */
+void local_set_routes(struct local *, struct services *);
 
 /* One line on gateway and pods. */
 void local_format(const struct local *, struct ds *);

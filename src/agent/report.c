@@ -191,7 +191,7 @@ agent_format_flows(const struct agent *a, const char *ns, const char *name,
 static double
 seconds_since(long long int ms)
 {
-    return (time_msec() - ms) / 1000.0;
+    return (double) (time_msec() - ms) / 1000.0;
 }
 
 static void

@@ -32,7 +32,10 @@ struct services {
     struct shash entries; /* "ns/name" to struct entry. */
     struct hmap units;    /* By object id. */
     uint64_t n_changes;
-    bool ips_changed;
+
+    /* What services_take_ip_changes() hands out. */
+    struct ip_change *ip_changes;
+    size_t n_ip_changes, allocated_ip_changes;
 };
 
 /* A Service that has units. */
@@ -134,6 +137,30 @@ unit_want(struct services *s, struct unit *u, int64_t rank, struct fout *items)
 /* Units. */
 
 static void
+add_ip_change(struct services *s, const struct ip *ip, bool gone)
+{
+    if (ip_is_none(ip) || !s->cfg->antrea_proxy_proxy_all) {
+        return;
+    }
+    if (s->n_ip_changes >= s->allocated_ip_changes) {
+        s->ip_changes = x2nrealloc(s->ip_changes, &s->allocated_ip_changes,
+                                   sizeof *s->ip_changes);
+    }
+    s->ip_changes[s->n_ip_changes++] = (struct ip_change){ *ip, gone };
+}
+
+/* Gives the unit another cluster IP, or takes it away. */
+static void
+unit_set_ip(struct services *s, struct unit *u, const struct ip *ip)
+{
+    if (!ip_equals(&u->ip, ip)) {
+        add_ip_change(s, ip, false);
+        add_ip_change(s, &u->ip, true);
+        u->ip = *ip;
+    }
+}
+
+static void
 unit_destroy(struct services *s, struct unit *u)
 {
     ovs_list_remove(&u->list_node);
@@ -148,9 +175,10 @@ static void
 unit_withdraw(struct services *s, struct unit *u)
 {
     struct fout none = FOUT_INIT;
+    struct ip no_ip = { 0 };
 
     unit_want(s, u, 0, &none);
-    s->ips_changed = true;
+    unit_set_ip(s, u, &no_ip);
     unit_destroy(s, u);
 }
 
@@ -257,7 +285,7 @@ unit_create(struct services *s, struct entry *e, const struct svc *svc,
     }
     ovs_list_push_back(&e->units, &u->list_node);
     hmap_insert(&s->units, &u->id_node, hash_int(u->object_id, 0));
-    s->ips_changed = true;
+    add_ip_change(s, &u->ip, false);
     return u;
 }
 
@@ -306,10 +334,7 @@ unit_render(struct services *s, const struct model_service *ms,
         VLOG_WARN_RL(&rl, "Service %s/%s: port \"%s\": %s", u->ns, u->name,
                      u->port_name, err.msg);
     }
-    if (!ip_equals(&u->ip, &frontend.ip)) {
-        s->ips_changed = true;
-    }
-    u->ip = frontend.ip;
+    unit_set_ip(s, u, &frontend.ip);
     u->port = port->port;
     u->verdict = svc.targets[frontend.scope].verdict;
     u->n_cluster = choice.cluster.n;
@@ -439,6 +464,7 @@ services_destroy(struct services *s)
     shash_destroy(&s->entries);
     hmap_destroy(&s->units);
     idpool_destroy(s->ids);
+    free(s->ip_changes);
     free(s);
 }
 
@@ -465,13 +491,15 @@ services_n_changes(const struct services *s)
     return s->n_changes;
 }
 
-bool
-services_ips_changed(struct services *s)
+struct ip_change *
+services_take_ip_changes(struct services *s, size_t *ret_n)
 {
-    bool changed = s->ips_changed;
+    struct ip_change *changes = s->ip_changes;
 
-    s->ips_changed = false;
-    return changed;
+    *ret_n = s->n_ip_changes;
+    s->ip_changes = NULL;
+    s->n_ip_changes = s->allocated_ip_changes = 0;
+    return changes;
 }
 
 /* Look-ups. */

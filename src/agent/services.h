@@ -53,9 +53,16 @@ bool services_run(struct services *, long long int deadline_ms);
  * creation. */
 uint64_t services_n_changes(const struct services *);
 
-/* True if the set of cluster IPs that are served changed since the last
- * call. */
-bool services_ips_changed(struct services *);
+/* A unit has got or lost its cluster IP.  Several units may have the same. */
+struct ip_change {
+    struct ip ip;
+    bool gone;
+};
+
+/* Hands out what changed since the last call, in order: an array that is the
+ * caller's to free(), or NULL.  Nothing is kept without
+ * antreaProxy.proxyAll. */
+struct ip_change *services_take_ip_changes(struct services *, size_t *ret_n);
 
 /* Calls 'cb' for each unit of one Service, or of all if 'ns' is NULL, ordered
  * by name. */

@@ -37,6 +37,10 @@ enum place {
      * still use the group. */
     PLACE_HELD,
 
+    /* A group that nothing uses any more, but that has to stay for a while
+     * (flowtab_set_linger()). */
+    PLACE_LINGER,
+
     PLACE_ASIDE,     /* Its owner is set aside. */
     PLACE_IN_FLIGHT, /* Part of the batch that is out. */
 
@@ -64,13 +68,15 @@ struct ftkey {
     struct ftclaim *waiting;    /* Claims of owners further down. */
     struct ovs_list owner_node; /* In the owner's 'keys' or 'leaving'. */
     union {
-        struct ovs_list queue_node; /* In struct flowtab's 'queues'. */
+        struct ovs_list queue_node; /* In struct flowtab's 'queues' or
+                                     * 'lingering'. */
         struct flight flight;       /* In PLACE_IN_FLIGHT. */
     };
 
     /* Of a group: how often the items of the switch name it, counting those
      * in flight as if they had arrived. */
-    uint32_t n_users : 27;
+    uint32_t n_users : 26;
+    uint32_t lingered : 1; /* Long enough. */
     uint32_t is_group : 1;
     uint32_t place : 4; /* enum place. */
     uint32_t group_id;
@@ -118,8 +124,15 @@ struct flowtab {
     bool dumping;
     bool known; /* A dump has ended. */
 
-    struct batch *out;      /* The batch that is out. */
-    size_t suspects;        /* Largest next batch, 0 if not limited. */
+    struct batch *out; /* The batch that is out. */
+    size_t suspects;   /* Largest next batch, 0 if not limited. */
+
+    /* Groups in PLACE_LINGER: those that came since the last deadline, and
+     * those that came before it and may go at the next one. */
+    struct ovs_list lingering, leaving;
+    unsigned int linger_ms;
+    long long int linger_until_ms; /* LLONG_MAX: not set yet. */
+
     long long int retry_ms; /* When flowtab_run() has work. */
 
     size_t n_places[N_PLACES];

@@ -100,15 +100,9 @@ create_aside(struct flowtab *ft, struct ftowner *owner, long long int now_ms)
     return aside;
 }
 
-struct refusal {
-    const char *reason;
-    long long int now_ms;
-    uint32_t random;
-};
-
 static void
 owner_set_aside(struct flowtab *ft, struct ftowner *owner, bool new_wish,
-                const struct refusal *refusal)
+                const struct flowtab_refusal *refusal)
 {
     if (!owner->aside) {
         owner->aside = create_aside(ft, owner, refusal->now_ms);
@@ -127,14 +121,11 @@ owner_set_aside(struct flowtab *ft, struct ftowner *owner, bool new_wish,
     set_active(ft, owner, true);
 }
 
-long long int
-flowtab_run(struct flowtab *ft, long long int now_ms)
+static void
+retry_owners(struct flowtab *ft, long long int now_ms)
 {
-    if (now_ms < ft->retry_ms) {
-        return ft->retry_ms;
-    }
-
     struct aside *aside;
+
     ft->retry_ms = LLONG_MAX;
     LIST_FOR_EACH (aside, node, &ft->asides) {
         if (!aside->active) {
@@ -146,7 +137,50 @@ flowtab_run(struct flowtab *ft, long long int now_ms)
             ft->retry_ms = MIN(ft->retry_ms, aside->info.retry_ms);
         }
     }
-    return ft->retry_ms;
+}
+
+/* At each deadline those groups go that have been there since the one before
+ * it: so a group needs no time of its own, and lingers once to twice as long
+ * as asked for. */
+static void
+end_lingering(struct flowtab *ft)
+{
+    struct ftkey *key;
+
+    LIST_FOR_EACH_SAFE (key, queue_node, &ft->leaving) {
+        key_lift(ft, key);
+        key->lingered = true;
+        key_settle(ft, key, false);
+    }
+    ovs_list_push_back_all(&ft->leaving, &ft->lingering);
+    ft->linger_until_ms = LLONG_MAX;
+}
+
+static void
+run_linger(struct flowtab *ft, long long int now_ms)
+{
+    if (now_ms >= ft->linger_until_ms) {
+        end_lingering(ft);
+    }
+    if (ft->linger_until_ms == LLONG_MAX && ft->n_places[PLACE_LINGER]) {
+        ft->linger_until_ms = now_ms + ft->linger_ms;
+    }
+}
+
+long long int
+flowtab_run(struct flowtab *ft, long long int now_ms)
+{
+    if (now_ms >= ft->retry_ms) {
+        retry_owners(ft, now_ms);
+    }
+    run_linger(ft, now_ms);
+    return MIN(ft->retry_ms, ft->linger_until_ms);
+}
+
+void
+flowtab_set_linger(struct flowtab *ft, unsigned int ms)
+{
+    ft->linger_ms = ms;
 }
 
 const struct flowtab_set_aside *
@@ -180,7 +214,7 @@ batch_create(size_t max_changes)
     struct batch *batch = xzalloc(sizeof *batch);
 
     batch->up.changes = xmalloc(max_changes * sizeof *batch->up.changes);
-    batch->keys = xmalloc(max_changes * sizeof *batch->keys);
+    batch->keys = xmalloc(max_changes * sizeof(struct ftkey *));
     return batch;
 }
 
@@ -363,7 +397,8 @@ change_undone(struct flowtab *ft, struct ftkey *key,
  * wants the same still. */
 static void
 blame(struct flowtab *ft, struct ftkey *key,
-      const struct flowtab_change *change, const struct refusal *refusal)
+      const struct flowtab_change *change,
+      const struct flowtab_refusal *refusal)
 {
     bool put = change->op == FLOWTAB_PUT;
     struct ftowner *owner = key->owner;
@@ -381,13 +416,14 @@ blame(struct flowtab *ft, struct ftkey *key,
 }
 
 void
-flowtab_batch_refused(struct flowtab *ft, struct flowtab_batch *up, size_t bad,
-                      const char *reason, long long int now_ms,
-                      uint32_t random)
+flowtab_batch_refused(struct flowtab *ft, struct flowtab_batch *up,
+                      const struct flowtab_refusal *refusal)
 {
     struct batch *batch = batch_cast(up);
 
     if (ft->out == batch) {
+        size_t bad = refusal->bad;
+
         ft->out = NULL;
         ft->stats.n_refused++;
         if (bad >= up->n) {
@@ -395,8 +431,7 @@ flowtab_batch_refused(struct flowtab *ft, struct flowtab_batch *up, size_t bad,
             bad = up->n > 1 ? SIZE_MAX : 0;
         }
         if (bad < up->n) {
-            const struct refusal refusal = { reason, now_ms, random };
-            blame(ft, batch->keys[bad], &up->changes[bad], &refusal);
+            blame(ft, batch->keys[bad], &up->changes[bad], refusal);
         }
         for (size_t i = up->n; i-- > 0;) {
             change_undone(ft, batch->keys[i], &up->changes[i]);

@@ -281,32 +281,41 @@ owner_destroy(struct flowtab *ft, struct ftowner *owner)
     owner_free(ft, owner);
 }
 
+/* 'owner' wants 'items' now, which this takes. */
+static size_t
+owner_want(struct flowtab *ft, struct ftowner *owner, struct fout *items)
+{
+    size_t n_changed = replace_wishes(ft, owner, items);
+
+    items->n = 0;
+    if (n_changed) {
+        owner_retry(ft, owner);
+        owner_forgive_if_well(ft, owner);
+    }
+    if (ovs_list_is_empty(&owner->keys)
+        && ovs_list_is_empty(&owner->waiting)) {
+        owner_destroy(ft, owner);
+    }
+    map_trim(&ft->keys);
+    return n_changed;
+}
+
 size_t
-flowtab_want(struct flowtab *ft, const struct flowtab_owner *info,
+flowtab_want(struct flowtab *ft, const struct flowtab_owner *owner,
              struct fout *items)
 {
-    struct ftowner *owner = owner_find(ft, info->id);
+    struct ftowner *record = owner_find(ft, owner->id);
     size_t n_changed = 0;
 
-    ovs_assert(info->id && info->id != UINT64_MAX);
-    if (!owner && items->n) {
-        owner = owner_create(info->id);
-        hmap_insert(&ft->owners, &owner->node, hash_owner(info->id));
+    ovs_assert(owner->id && owner->id != UINT64_MAX);
+    if (!record && items->n) {
+        record = owner_create(owner->id);
+        hmap_insert(&ft->owners, &record->node, hash_owner(owner->id));
     }
-    if (owner) {
-        owner->rank = info->rank;
-        owner->name = info->name;
-        n_changed = replace_wishes(ft, owner, items);
-        items->n = 0;
-        if (n_changed) {
-            owner_retry(ft, owner);
-            owner_forgive_if_well(ft, owner);
-        }
-        if (ovs_list_is_empty(&owner->keys)
-            && ovs_list_is_empty(&owner->waiting)) {
-            owner_destroy(ft, owner);
-        }
-        map_trim(&ft->keys);
+    if (record) {
+        record->rank = owner->rank;
+        record->name = owner->name;
+        n_changed = owner_want(ft, record, items);
     }
     fout_clear(items);
     return n_changed;

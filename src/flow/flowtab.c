@@ -32,7 +32,10 @@ flowtab_create(void)
     for (size_t i = FIRST_QUEUE; i <= LAST_QUEUE; i++) {
         ovs_list_init(&ft->queues[i]);
     }
+    ovs_list_init(&ft->lingering);
+    ovs_list_init(&ft->leaving);
     ft->retry_ms = LLONG_MAX;
+    ft->linger_until_ms = LLONG_MAX;
     return ft;
 }
 
@@ -149,6 +152,15 @@ is_queue(unsigned int place)
     return place >= FIRST_QUEUE && place <= LAST_QUEUE;
 }
 
+/* The list for keys in 'place', or NULL. */
+static struct ovs_list *
+place_list(struct flowtab *ft, unsigned int place)
+{
+    return is_queue(place)         ? &ft->queues[place]
+           : place == PLACE_LINGER ? &ft->lingering
+                                   : NULL;
+}
+
 static enum place
 find_queue(const struct ftkey *key)
 {
@@ -170,10 +182,11 @@ find_place(const struct flowtab *ft, const struct ftkey *key)
         return PLACE_NONE;
     } else if (key->owner && owner_is_aside(key->owner)) {
         return PLACE_ASIDE;
-    } else if (!ft->complete && key->have) {
+    } else if ((!ft->complete && key->have) || (!key->want && key->n_users)) {
         return PLACE_HELD;
-    } else if (!key->want && key->n_users) {
-        return PLACE_HELD;
+    } else if (!key->want && key->is_group && ft->linger_ms
+               && !key->lingered) {
+        return PLACE_LINGER;
     } else {
         return find_queue(key);
     }
@@ -197,7 +210,7 @@ void
 key_lift(struct flowtab *ft, struct ftkey *key)
 {
     count_key(ft, key, -1);
-    if (is_queue(key->place)) {
+    if (place_list(ft, key->place)) {
         ovs_list_remove(&key->queue_node);
     }
 }
@@ -220,15 +233,17 @@ key_settle(struct flowtab *ft, struct ftkey *key, bool front)
         }
     }
 
+    if (key->want || key->n_users) {
+        key->lingered = false;
+    }
     if (key->place != PLACE_IN_FLIGHT) {
         key->place = find_place(ft, key);
-        if (is_queue(key->place)) {
-            struct ovs_list *queue = &ft->queues[key->place];
-            if (front) {
-                ovs_list_push_front(queue, &key->queue_node);
-            } else {
-                ovs_list_push_back(queue, &key->queue_node);
-            }
+
+        struct ovs_list *list = place_list(ft, key->place);
+        if (list && front) {
+            ovs_list_push_front(list, &key->queue_node);
+        } else if (list) {
+            ovs_list_push_back(list, &key->queue_node);
         }
     }
     count_key(ft, key, 1);
@@ -422,7 +437,7 @@ flowtab_get_stats(const struct flowtab *ft, struct flowtab_stats *ret)
 {
     *ret = ft->stats;
     ret->n_dirty = count_queued(ft);
-    ret->n_held = ft->n_places[PLACE_HELD];
+    ret->n_held = ft->n_places[PLACE_HELD] + ft->n_places[PLACE_LINGER];
     ret->n_in_flight = ft->n_places[PLACE_IN_FLIGHT];
     ret->n_set_aside = ft->n_asides;
 }

@@ -477,7 +477,7 @@ fout_add(struct fout *out, struct fitem *item)
 {
     if (out->n >= out->allocated) {
         out->items =
-            x2nrealloc(out->items, &out->allocated, sizeof *out->items);
+            x2nrealloc(out->items, &out->allocated, sizeof(struct fitem *));
     }
     out->items[out->n++] = item;
 }

@@ -119,12 +119,40 @@ host_set(struct host *h, const struct host_want *w)
     bool check =
         gwlink_set(&h->gw, w) || !was_wanted || w->forwarding != h->forwarding;
     h->forwarding = w->forwarding;
-    if (routes_set(&h->routes, w->routes, w->n_routes, w->complete)) {
+    if (h->routes.complete != w->complete) {
+        h->routes.complete = w->complete;
         h->due_ms = time_msec();
     }
     if (check) {
         check_soon(h);
     }
+}
+
+/* Routes that the kernel has to be given, or not to have any more. */
+static void
+routes_due(struct host *h, bool changed)
+{
+    if (changed) {
+        h->due_ms = time_msec();
+    }
+}
+
+void
+host_set_routes(struct host *h, const struct host_route *routes, size_t n)
+{
+    routes_due(h, routes_set(&h->routes, routes, n, h->routes.complete));
+}
+
+void
+host_want_route(struct host *h, const struct host_route *route)
+{
+    routes_due(h, routes_want(&h->routes, route));
+}
+
+void
+host_unwant_route(struct host *h, const struct cidr *dst)
+{
+    routes_due(h, routes_unwant(&h->routes, dst));
 }
 
 /* Notifications. */

@@ -35,12 +35,12 @@ struct route_node {
     struct cidr dst;
     struct hop want; /* 'ifindex' is not used. */
     struct hop have;
-    unsigned int generation; /* Of the routes_set() that wanted it last. */
+    unsigned int n_wishes;   /* How many want it. */
+    unsigned int generation; /* Of the routes_set() that named it last. */
     int error;               /* Of the last try; named already. */
-    bool wanted;
-    bool present;  /* The kernel has 'have', ours. */
-    bool shadowed; /* The kernel has one that isn't ours. */
-    bool named;    /* The latter has been logged. */
+    bool present;            /* The kernel has 'have', ours. */
+    bool shadowed;           /* The kernel has one that isn't ours. */
+    bool named;              /* The latter has been logged. */
 };
 
 struct stray {
@@ -85,7 +85,7 @@ get_node(struct routes *rs, const struct cidr *dst)
 static bool
 node_in_sync(const struct routes *rs, const struct route_node *node)
 {
-    if (!node->wanted) {
+    if (!node->n_wishes) {
         return !node->present;
     }
     return node->present && node->have.ifindex == rs->ifindex
@@ -108,14 +108,14 @@ settle(struct routes *rs, struct route_node *node)
     unlist(node);
     if (node_in_sync(rs, node)) {
         node->error = 0;
-        if (!node->wanted) {
+        if (!node->n_wishes) {
             rs->n_shadowed -= node->shadowed;
             hmap_remove(&rs->nodes, &node->hmap_node);
             free(node);
         }
         return false;
     }
-    if (node->wanted) {
+    if (node->n_wishes) {
         ovs_list_push_back(&rs->to_add, &node->list_node);
         return true;
     }
@@ -164,33 +164,52 @@ static bool
 is_valid(const struct host_route *r)
 {
     enum ip_family family = ip_family(&r->dst.ip);
+    bool valid = r->dst.plen > 0 && r->dst.plen <= (family == IP_V4 ? 32 : 128)
+                 && (ip_is_none(&r->via) || ip_family(&r->via) == family)
+                 && (ip_is_none(&r->src) || ip_family(&r->src) == family);
 
-    return r->dst.plen > 0 && r->dst.plen <= (family == IP_V4 ? 32 : 128)
-           && (ip_is_none(&r->via) || ip_family(&r->via) == family)
-           && (ip_is_none(&r->src) || ip_family(&r->src) == family);
+    if (!valid) {
+        char buf[CIDR_STRLEN];
+
+        VLOG_WARN_RL(&rl, "route to %s is impossible; left out",
+                     cidr_to_string(&r->dst, buf));
+    }
+    return valid;
+}
+
+/* Sets how many want the route of 'node', at least one, and that it goes on
+ * as in 'r'.  Returns true if that is news. */
+static bool
+wish(struct routes *rs, struct route_node *node, const struct host_route *r,
+     unsigned int n_wishes)
+{
+    bool was_wanted = node->n_wishes;
+
+    node->n_wishes = n_wishes;
+    if (was_wanted && ip_equals(&node->want.via, &r->via)
+        && ip_equals(&node->want.src, &r->src)) {
+        return false;
+    }
+    node->want.via = r->via;
+    node->want.src = r->src;
+    settle(rs, node);
+    return true;
 }
 
 /* Returns true if that is news. */
 static bool
-want_route(struct routes *rs, const struct host_route *r)
+set_route(struct routes *rs, const struct host_route *r)
 {
     struct cidr dst = cidr_network(&r->dst);
     struct route_node *node = get_node(rs, &dst);
 
     if (node->generation == rs->generation) {
+        node->n_wishes++;
         return false; /* The first one counts. */
     }
     node->generation = rs->generation;
     rs->n_wanted++;
-    if (node->wanted && ip_equals(&node->want.via, &r->via)
-        && ip_equals(&node->want.src, &r->src)) {
-        return false;
-    }
-    node->wanted = true;
-    node->want.via = r->via;
-    node->want.src = r->src;
-    settle(rs, node);
-    return true;
+    return wish(rs, node, r, 1);
 }
 
 /* Looks at all nodes anew. */
@@ -215,12 +234,7 @@ routes_set(struct routes *rs, const struct host_route *routes, size_t n,
     rs->generation++;
     rs->n_wanted = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!is_valid(&routes[i])) {
-            char buf[CIDR_STRLEN];
-
-            VLOG_WARN_RL(&rl, "route to %s is impossible; left out",
-                         cidr_to_string(&routes[i].dst, buf));
-        } else if (want_route(rs, &routes[i])) {
+        if (is_valid(&routes[i]) && set_route(rs, &routes[i])) {
             changed = true;
         }
     }
@@ -232,11 +246,42 @@ routes_set(struct routes *rs, const struct host_route *routes, size_t n,
 
         changed = true;
         HMAP_FOR_EACH (node, hmap_node, &rs->nodes) {
-            node->wanted = node->generation == rs->generation;
+            if (node->generation != rs->generation) {
+                node->n_wishes = 0;
+            }
         }
         settle_all(rs);
     }
     return changed;
+}
+
+bool
+routes_want(struct routes *rs, const struct host_route *r)
+{
+    if (!is_valid(r)) {
+        return false;
+    }
+
+    struct cidr dst = cidr_network(&r->dst);
+    struct route_node *node = get_node(rs, &dst);
+
+    rs->n_wanted += !node->n_wishes;
+    return wish(rs, node, r, node->n_wishes + 1);
+}
+
+bool
+routes_unwant(struct routes *rs, const struct cidr *dst_)
+{
+    struct cidr dst = cidr_network(dst_);
+    struct route_node *node = find_node(rs, &dst);
+
+    if (!node || !node->n_wishes || --node->n_wishes) {
+        return false;
+    }
+    rs->n_wanted--;
+    settle(rs, node);
+    map_trim(&rs->nodes);
+    return true;
 }
 
 /* What the kernel has. */
@@ -308,7 +353,7 @@ routes_have(struct routes *rs, const struct hostnl_route *r)
     if (!is_ours(r)) {
         struct route_node *node = find_node(rs, &r->dst);
 
-        if (node && node->wanted && r->metric <= ROUTES_METRIC) {
+        if (node && node->n_wishes && r->metric <= ROUTES_METRIC) {
             set_shadowed(rs, node, true);
             name_shadow(node, r);
         }
@@ -346,7 +391,7 @@ routes_changed(struct routes *rs, const struct hostnl_route *r, bool gone)
 
     if (!is_ours(r)) {
         /* It may have come or gone beside ours or instead of it. */
-        if (!node || !node->wanted) {
+        if (!node || !node->n_wishes) {
             return false;
         }
         rs->unsure = true;
@@ -379,7 +424,7 @@ fail(struct routes *rs, struct route_node *node, int error,
 
         VLOG_WARN_RL(&rl, "route to %s can't be %s: %s",
                      cidr_to_string(&node->dst, dst),
-                     node->wanted ? "added" : "removed", err->msg);
+                     node->n_wishes ? "added" : "removed", err->msg);
 
         /* Something may not be as we believe. */
         rs->unsure |= (error == EEXIST || error == ENODEV || error == ENETDOWN

@@ -35,24 +35,27 @@ struct routes {
     struct ovs_list to_del;
     struct ovs_list failed;
 
-    struct ovs_list strays; /* Ours, but of no use: to be removed. */
-    int ifindex;            /* The gateway link, or 0. */
-    bool stray_failed;      /* One couldn't be removed and is not on the
+    struct ovs_list strays;  /* Ours, but of no use: to be removed. */
+    int ifindex;             /* The gateway link, or 0. */
+    bool stray_failed;       /* One couldn't be removed and is not on the
                              * list any more. */
-    bool complete;          /* Removing is allowed. */
-    bool unsure;            /* Something happened that only a dump clears
+    bool complete;           /* Removing is allowed. */
+    bool unsure;             /* Something happened that only a dump clears
                              * up. */
-    unsigned int generation;
-    size_t n_wanted;
-    size_t n_shadowed; /* A foreign route goes before ours. */
+    unsigned int generation; /* Of routes_set(). */
+    size_t n_wanted;         /* Destinations. */
+    size_t n_shadowed;       /* A foreign route goes before ours. */
 };
 
 void routes_init(struct routes *);
 void routes_uninit(struct routes *);
 
-/* Sets what is wanted.  Returns true if that differs from before. */
+/* See host_set_routes(), host_want_route() and host_unwant_route().  Return
+ * true if what is wanted differs from before. */
 bool routes_set(struct routes *, const struct host_route *, size_t n,
                 bool complete);
+bool routes_want(struct routes *, const struct host_route *);
+bool routes_unwant(struct routes *, const struct cidr *dst);
 
 /* Forgets what the kernel has.  What it says is to be given to routes_have()
  * and closed by routes_dumped(). */

@@ -103,7 +103,7 @@ parse_ipv4(struct question *q, size_t avail)
     if (avail < IPV4_LEN || h[0] >> 4 != 4) {
         return false;
     }
-    hlen = (h[0] & 0xf) * 4u;
+    hlen = (size_t) (h[0] & 0xf) * 4;
     total = read_16(h + 2);
     /* No fragments: more to come, or not the first. */
     if (hlen < IPV4_LEN || total < hlen || avail < hlen
@@ -245,7 +245,7 @@ put_rst(const struct question *q, uint8_t *reply)
     if (q->l4_len < TCP_LEN) {
         return 0;
     }
-    in_len = (in[12] >> 4) * 4u;
+    in_len = (size_t) (in[12] >> 4) * 4;
     flags = in[13];
     if (flags & TCP_RST || in_len < TCP_LEN || in_len > q->l4_len) {
         return 0;

@@ -79,8 +79,9 @@ finish_refused(struct ofconn *c, size_t bad, const char *reason)
     }
     b->limit = MAX(b->limit / 2, MIN_CHANGES);
     c->stats.n_bundles_refused++;
-    flowtab_batch_refused(c->flowtab, b->batch, bad, reason, time_msec(),
-                          random_uint32());
+    const struct flowtab_refusal refusal = { bad, reason, time_msec(),
+                                             random_uint32() };
+    flowtab_batch_refused(c->flowtab, b->batch, &refusal);
     finish(c);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A simulated switch. */
+/* A simulated switch: a list of items, checked and changed batch by batch, and
+ * a queue of what it says. */
 
 #include "simswitch.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A private Open vSwitch. */
+/* Starting and stopping a private Open vSwitch, by way of the shell. */
 
 #include "vswitch.h"
 

@@ -8,7 +8,8 @@
  *   many N DST VIA SRC      N more, from DST upwards
  *   neigh IP MAC            one more neighbour
  *   clear                   no addresses, routes and neighbours
- *   set                     host_set(); prints "set MICROSECONDS"
+ *   set                     host_set(), host_set_routes(); prints
+ *                           "set MICROSECONDS"
  *   state                   prints host_format_state() and "."
  *
  * and prints "in-sync MILLISECONDS" when all is there, with the time since the
@@ -35,6 +36,7 @@ struct probe {
     struct host_want want;
     struct cidr *addresses;
     struct host_route *routes;
+    size_t n_routes;
     struct host_neigh *neighs;
     long long int set_usec;
     bool in_sync;
@@ -79,13 +81,12 @@ add_routes(struct probe *p, size_t n, char *argv[])
     };
     struct cidr first = r.dst;
 
-    p->routes =
-        xrealloc(p->routes, (p->want.n_routes + n) * sizeof *p->routes);
+    p->routes = xrealloc(p->routes, (p->n_routes + n) * sizeof *p->routes);
     for (size_t i = 0; i < n; i++) {
         if (n > 1) {
             r.dst.ip = cidr_host(&first, i);
         }
-        p->routes[p->want.n_routes++] = r;
+        p->routes[p->n_routes++] = r;
     }
 }
 
@@ -114,11 +115,11 @@ set(struct probe *p)
 {
     p->want.gateway = p->gateway;
     p->want.addresses = p->addresses;
-    p->want.routes = p->routes;
     p->want.neighs = p->neighs;
 
     long long int start = time_usec();
     host_set(p->host, &p->want);
+    host_set_routes(p->host, p->routes, p->n_routes);
     printf("set %lld\n", time_usec() - start);
     p->set_usec = start;
     p->in_sync = false;
@@ -163,7 +164,7 @@ do_command(struct probe *p, char *line)
     } else if (argc == 3 && !strcmp(argv[0], "neigh")) {
         add_neigh(p, &argv[1]);
     } else if (argc == 1 && !strcmp(argv[0], "clear")) {
-        p->want.n_addresses = p->want.n_routes = p->want.n_neighs = 0;
+        p->want.n_addresses = p->n_routes = p->want.n_neighs = 0;
     } else if (argc == 1 && !strcmp(argv[0], "set")) {
         set(p);
     } else if (argc == 1 && !strcmp(argv[0], "state")) {

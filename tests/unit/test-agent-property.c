@@ -515,8 +515,9 @@ static void
 hear_result(struct world *w, const struct sim_msg *msg)
 {
     if (msg->refused) {
-        flowtab_batch_refused(w->d.ft, w->batch, msg->bad, "no", w->now_ms,
-                              draw(w, UINT32_MAX));
+        const struct flowtab_refusal refusal = { msg->bad, "no", w->now_ms,
+                                                 draw(w, UINT32_MAX) };
+        flowtab_batch_refused(w->d.ft, w->batch, &refusal);
     } else {
         flowtab_batch_done(w->d.ft, w->batch);
     }

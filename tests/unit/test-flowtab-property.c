@@ -411,6 +411,7 @@ restart(struct world *w)
     go_down(w);
     flowtab_destroy(w->ft);
     w->ft = flowtab_create();
+    flowtab_set_linger(w->ft, draw(w, 2) ? 1000 : 0);
     w->complete = false;
     for (uint32_t id = 1; id <= N_OWNERS; id++) {
         const struct flowtab_owner owner = { id, w->owners[id].rank,
@@ -450,8 +451,9 @@ hear_result(struct world *w, const struct sim_msg *msg)
 
     w->batch = NULL;
     if (msg->refused) {
-        flowtab_batch_refused(w->ft, batch, msg->bad, "no", w->now_ms,
-                              draw(w, UINT32_MAX));
+        const struct flowtab_refusal refusal = { msg->bad, "no", w->now_ms,
+                                                 draw(w, UINT32_MAX) };
+        flowtab_batch_refused(w->ft, batch, &refusal);
         return;
     }
     for (size_t i = 0; i < batch->n; i++) {
@@ -693,6 +695,7 @@ run_history(uint64_t seed)
     struct world w = { .seed = seed };
 
     w.ft = flowtab_create();
+    flowtab_set_linger(w.ft, draw(&w, 2) ? 1000 : 0);
     w.sim = sim_create();
     for (int i = 0; i < 10; i++) {
         step_foreign(&w);

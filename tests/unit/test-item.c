@@ -27,12 +27,24 @@ header(const struct ofpbuf *msg)
     return msg->data;
 }
 
-/* Returns what a switch would say in its dump after it got 'msg'. */
-static struct fitem *
-flow_by_way_of_a_switch(const struct ofpbuf *msg)
+/* Returns the one reply in 'replies' as it would be received. */
+static struct ofpbuf *
+first_reply(struct ovs_list *replies)
 {
-    struct ofpbuf ofpacts;
+    struct ofpbuf *reply = ofpbuf_from_list(ovs_list_front(replies));
+
+    ofpmsg_update_length(reply);
+    reply->header = NULL;
+    return reply;
+}
+
+/* Writes the dump of a switch that has just received 'msg'. */
+static void
+say_flow(const struct ofpbuf *msg, struct ovs_list *replies)
+{
+    struct ofputil_flow_stats_request all = { .table_id = OFPTT_ALL };
     struct ofputil_flow_mod fm;
+    struct ofpbuf ofpacts;
 
     ofpbuf_init(&ofpacts, 0);
     assert_int_equal(ofputil_decode_flow_mod(&fm, header(msg),
@@ -40,7 +52,7 @@ flow_by_way_of_a_switch(const struct ofpbuf *msg)
                                              &ofpacts, OFPP_MAX, 255),
                      0);
     assert_int_equal(fm.command, OFPFC_ADD);
-    struct ofputil_flow_stats out = {
+    struct ofputil_flow_stats fs = {
         .cookie = fm.new_cookie,
         .table_id = fm.table_id,
         .priority = (uint16_t) fm.priority,
@@ -54,37 +66,41 @@ flow_by_way_of_a_switch(const struct ofpbuf *msg)
         .flags = fm.flags,
         .importance = fm.importance,
     };
-    minimatch_expand(&fm.match, &out.match);
+    minimatch_expand(&fm.match, &fs.match);
     minimatch_destroy(&fm.match);
 
-    struct ofputil_flow_stats_request request = { .table_id = 0xff };
-    match_init_catchall(&request.match);
-    struct ofpbuf *request_msg =
-        ofputil_encode_flow_stats_request(&request, OFPUTIL_P_OF15_OXM);
-    struct ovs_list replies;
-    ofpmp_init(&replies, request_msg->data);
-    ofpbuf_delete(request_msg);
-    ofputil_append_flow_stats_reply(&out, &replies, NULL);
+    match_init_catchall(&all.match);
+    struct ofpbuf *request =
+        ofputil_encode_flow_stats_request(&all, OFPUTIL_P_OF15_OXM);
+    ofpmp_init(replies, request->data);
+    ofpbuf_delete(request);
+    ofputil_append_flow_stats_reply(&fs, replies, NULL);
     ofpbuf_uninit(&ofpacts);
+}
 
-    struct ofputil_flow_stats in;
-    struct ofpbuf *reply = ofpbuf_from_list(ovs_list_front(&replies));
-    ofpmsg_update_length(reply);
+static struct fitem *
+flow_by_way_of_a_switch(const struct ofpbuf *msg)
+{
+    struct ofputil_flow_stats fs;
+    struct ovs_list replies;
+    struct ofpbuf ofpacts;
+
+    say_flow(msg, &replies);
     ofpbuf_init(&ofpacts, 0);
-    reply->header = NULL;
-    assert_int_equal(ofputil_decode_flow_stats_reply(&in, reply, true,
-                                                     &ofpacts),
+    assert_int_equal(ofputil_decode_flow_stats_reply(&fs,
+                                                     first_reply(&replies),
+                                                     true, &ofpacts),
                      0);
     const struct fitem_flow flow = {
-        .table = in.table_id,
-        .priority = in.priority,
-        .cookie = ntohll(in.cookie),
-        .idle_timeout = in.idle_timeout,
-        .hard_timeout = in.hard_timeout,
-        .flags = (uint16_t) in.flags,
-        .match = &in.match,
-        .ofpacts = in.ofpacts,
-        .ofpacts_len = in.ofpacts_len,
+        .table = fs.table_id,
+        .priority = fs.priority,
+        .cookie = ntohll(fs.cookie),
+        .idle_timeout = fs.idle_timeout,
+        .hard_timeout = fs.hard_timeout,
+        .flags = (uint16_t) fs.flags,
+        .match = &fs.match,
+        .ofpacts = fs.ofpacts,
+        .ofpacts_len = fs.ofpacts_len,
     };
     struct fitem *item = fitem_from_flow(&flow);
     ofpbuf_uninit(&ofpacts);

@@ -502,6 +502,67 @@ impossible_wishes_are_left_out(void **state OVS_UNUSED)
     assert_int_equal(rs.n_wanted, 0);
 }
 
+static bool
+want_one(const char *s)
+{
+    struct host_route r = wanted(s);
+
+    return routes_want(&rs, &r);
+}
+
+static bool
+unwant_one(const char *s)
+{
+    struct host_route r = wanted(s);
+
+    return routes_unwant(&rs, &r.dst);
+}
+
+static void
+one_wish_more_or_less_costs_one_request(void **state OVS_UNUSED)
+{
+    want(&rs, "10.1.0.0/16,10.2.0.0/16", true);
+    run(&rs);
+    assert_true(want_one("10.3.0.0/16"));
+    run(&rs);
+    assert_string_equal(kernel.order, "+");
+    assert_true(unwant_one("10.1.0.0/16"));
+    run(&rs);
+    assert_string_equal(kernel.order, "-");
+    assert_string_equal(ours(), "10.2.0.0/16 169.254.0.253 4096,"
+                                "10.3.0.0/16 169.254.0.253 4096");
+    assert_int_equal(rs.n_wanted, 2);
+    assert_false(unwant_one("10.1.0.0/16"));
+    assert_false(want_one("0.0.0.0/0"));
+    assert_int_equal(rs.n_wanted, 2);
+
+    /* It comes back before it was removed. */
+    assert_true(unwant_one("10.2.0.0/16"));
+    assert_true(want_one("10.2.0.0/16"));
+    run(&rs);
+    assert_string_equal(kernel.order, "");
+}
+
+static void
+route_stays_as_long_as_anybody_wants_it(void **state OVS_UNUSED)
+{
+    want(&rs, "10.1.0.0/16,10.1.0.0/16", true);
+    assert_false(want_one("10.1.0.0/16"));
+    run(&rs);
+    assert_false(unwant_one("10.1.0.0/16"));
+    assert_false(unwant_one("10.1.0.0/16"));
+    assert_false(routes_pending(&rs));
+    assert_true(unwant_one("10.1.0.0/16"));
+    run(&rs);
+    assert_string_equal(ours(), "");
+
+    /* A whole set counts anew. */
+    want_one("10.1.0.0/16");
+    want_one("10.1.0.0/16");
+    want(&rs, "10.1.0.0/16", true);
+    assert_true(unwant_one("10.1.0.0/16"));
+}
+
 /* A random set of routes, some with another next hop. */
 static void
 random_list(char *buf, size_t size)
@@ -515,6 +576,25 @@ random_list(char *buf, size_t size)
                      buf[0] ? "," : "", i, dice == 1 ? " 192.0.2.1" : "");
         }
     }
+}
+
+/* Goes from the set "A,B,C" to another one step by step. */
+static void
+walk(const char *from, const char *to)
+{
+    char *copy = xstrdup(to), *save = NULL;
+
+    for (char *s = strtok_r(copy, ",", &save); s;
+         s = strtok_r(NULL, ",", &save)) {
+        want_one(s);
+    }
+    free(copy);
+    copy = xstrdup(from);
+    for (char *s = strtok_r(copy, ",", &save); s;
+         s = strtok_r(NULL, ",", &save)) {
+        unwant_one(s);
+    }
+    free(copy);
 }
 
 /* Something that others do to our routes. */
@@ -547,9 +627,15 @@ after_any_sequence_the_kernel_has_what_is_wanted(void **state OVS_UNUSED)
     for (int i = 0; i < 20000; i++) {
         int dice = rand() % 10;
 
-        if (dice < 2) {
+        if (dice < 1) {
             random_list(list, sizeof list);
             want(&rs, list, rand() % 4 != 0);
+        } else if (dice < 2) {
+            char old[sizeof list];
+
+            ovs_strlcpy(old, list, sizeof old);
+            random_list(list, sizeof list);
+            walk(old, list);
         } else if (dice < 5) {
             random_drift();
         } else if (dice < 6) {
@@ -566,7 +652,7 @@ after_any_sequence_the_kernel_has_what_is_wanted(void **state OVS_UNUSED)
             char first[4096];
 
             kernel.add_error = kernel.del_error = 0;
-            want(&rs, list, true);
+            rs.complete = true;
             hear(&rs);
             dump(&rs);
             for (int j = 0; j < 3 && (rs.unsure || routes_pending(&rs)); j++) {
@@ -610,6 +696,8 @@ main(void)
         TEST(no_more_is_done_than_the_budget_allows),
         TEST(own_notifications_are_no_drift),
         TEST(impossible_wishes_are_left_out),
+        TEST(one_wish_more_or_less_costs_one_request),
+        TEST(route_stays_as_long_as_anybody_wants_it),
         TEST(after_any_sequence_the_kernel_has_what_is_wanted),
     };
 

@@ -248,6 +248,52 @@ b7_ids_do_not_leak(void **state)
     assert_int_equal(stats.n_flows + stats.n_groups, 0);
 }
 
+/* What changed in the cluster IPs, as "+1 -2": the last bytes. */
+static const char *
+ip_changes(struct fixture *f)
+{
+    static char buf[256];
+    size_t n;
+    struct ip_change *changes = services_take_ip_changes(f->services, &n);
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        snprintf(buf + strlen(buf), sizeof buf - strlen(buf), "%s%c%d",
+                 i ? " " : "", changes[i].gone ? '-' : '+',
+                 ntohl(ip_v4(&changes[i].ip)) & 0xff);
+    }
+    free(changes);
+    return buf;
+}
+
+static void
+changes_of_cluster_ips_are_handed_out_once(void **state)
+{
+    struct fixture *f = *state;
+
+    f->cfg.antrea_proxy_proxy_all = true;
+    put_svc(f, "svc-a", 1, 1);
+    put_svc(f, "svc-b", 2, 2);
+    render(f);
+    assert_string_equal(ip_changes(f), "+1 +2");
+    assert_string_equal(ip_changes(f), "");
+
+    model_mark_all_dirty(f->model);
+    render(f);
+    assert_string_equal(ip_changes(f), "");
+
+    put_svc(f, "svc-a", 1, 3);
+    render(f);
+    delete_svc(f, "svc-b");
+    render(f);
+    assert_string_equal(ip_changes(f), "+3 -1 -2");
+
+    f->cfg.antrea_proxy_proxy_all = false;
+    put_svc(f, "svc-a", 1, 4);
+    render(f);
+    assert_string_equal(ip_changes(f), "");
+}
+
 int
 main(void)
 {
@@ -258,6 +304,7 @@ main(void)
         TEST(second_gets_the_address_when_the_first_goes),
         TEST(id_does_not_stick_to_the_address),
         TEST(b7_ids_do_not_leak),
+        TEST(changes_of_cluster_ips_are_handed_out_once),
     };
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);

@@ -85,8 +85,8 @@ void flowtab_dump_end(struct flowtab *);
  * To be called in the order in which the switch said it, also in relation to
  * the functions for batches below.  What it says while a batch is out became
  * true before the batch was carried out, so that the batch's success overrides
- * it (except that the deletion of a flow spares one of another cookie), and its
- * refusal does not. */
+ * it (except that the deletion of a flow spares one of another cookie), and
+ * its refusal does not. */
 void flowtab_have(struct flowtab *, struct fitem *item);
 void flowtab_have_not(struct flowtab *, struct fitem *item);
 
@@ -130,27 +130,42 @@ struct flowtab_batch *flowtab_take(struct flowtab *, size_t max_changes,
 /* The switch confirmed all of it. */
 void flowtab_batch_done(struct flowtab *, struct flowtab_batch *);
 
-/* The switch refused the change at index 'bad' for 'reason', and with it the
- * whole batch: the owner of that change is set aside, the rest is dirty again
- * and leaves with the next batch.  'now_ms' and a 'random' number set the time
- * of the next try.  An owner that has a different wish by now is not set
- * aside for what it wanted before; a deletion without an owner is set aside
- * alone.
+/* How the switch refused a batch. */
+struct flowtab_refusal {
+    size_t bad;         /* Index of the change to blame, SIZE_MAX: unknown. */
+    const char *reason; /* For a person. */
+    long long int now_ms; /* These two set the time of the next try. */
+    uint32_t random;
+};
+
+/* The switch refused one change, and with it the whole batch: the owner of
+ * that change is set aside, the rest is dirty again and leaves with the next
+ * batch.  An owner that has a different wish by now is not set aside for what
+ * it wanted before; a deletion without an owner is set aside alone.
  *
- * With 'bad' == SIZE_MAX it is not known which change is to blame: the
- * next batches are smaller, down to a single change, until the guilty one is
- * found, and then grow again with each success. */
+ * If it is not known which change is to blame, the next batches are smaller,
+ * down to a single change, until the guilty one is found, and then grow again
+ * with each success. */
 void flowtab_batch_refused(struct flowtab *, struct flowtab_batch *,
-                           size_t bad, const char *reason,
-                           long long int now_ms, uint32_t random);
+                           const struct flowtab_refusal *);
 
 /* What became of it is unknown (the connection was lost).  Includes
  * flowtab_forget(), unless that was called since the batch was taken. */
 void flowtab_batch_lost(struct flowtab *, struct flowtab_batch *);
 
-/* Makes set-aside owners whose time has come dirty again.  Returns the time of
- * the next one, or LLONG_MAX. */
+/* Makes set-aside owners whose time has come dirty again, and groups that have
+ * lingered.  Returns when there will be the next, or LLONG_MAX; that may
+ * change with whatever else is called. */
 long long int flowtab_run(struct flowtab *, long long int now_ms);
+
+/* Lets groups stay for 'ms' milliseconds (up to twice that) after their last
+ * user has gone.  Not at all if 0, which is so at first.
+ *
+ * A packet may be on its way to a group that no flow names any more: what the
+ * switch's datapath has cached leads there until it has been revalidated, and
+ * a group that selects by dp_hash is looked up a second time when the hash is
+ * known.  Without the group these packets would be dropped in silence. */
+void flowtab_set_linger(struct flowtab *, unsigned int ms);
 
 /* State, for the operator and the tests. */
 
@@ -159,7 +174,8 @@ struct flowtab_stats {
     size_t n_dirty;           /* Keys where want and have differ and that may
                                * be sent now. */
     size_t n_held; /* Keys that have to wait until all is complete, or, of
-                     * groups, until no flow names them. */
+                     * groups, until no flow names them or they have
+                     * lingered. */
     size_t n_in_flight;
     size_t n_set_aside; /* Owners. */
     size_t n_unwanted;  /* Keys of ours that nobody wants but the switch

@@ -44,17 +44,16 @@ struct host_neigh {
     struct eth_addr mac;
 };
 
-/* The desired state.  The arrays are copied. */
+/* The desired state, but for the routes.  The arrays are copied. */
 struct host_want {
     const char *gateway; /* Link name. */
     bool gateway_ready;  /* False: the switch has not made it; do nothing. */
     const struct cidr *addresses; /* Of the gateway link, with prefix. */
     size_t n_addresses;
-    const struct host_route *routes; /* All on the gateway link. */
-    size_t n_routes;
     const struct host_neigh *neighs; /* Permanent, on the gateway link. */
     size_t n_neighs;
-    bool complete;   /* False: add what is missing, remove nothing. */
+    bool complete;   /* False: add what is missing, remove nothing; also of the
+                      * routes. */
     bool forwarding; /* The node has to forward IPv4, and IPv6 if there is an
                       * IPv6 address. */
 };
@@ -63,9 +62,22 @@ struct host_want {
 struct host *host_create(void);
 void host_destroy(struct host *); /* NULL is allowed; leaves all in place. */
 
-/* Sets what is wanted from now on.  Cheap if little differs from before: the
- * cost is a look-up for each route, and a request for each that differs. */
+/* Sets what is wanted from now on.  Cheap if nothing differs from before. */
 void host_set(struct host *, const struct host_want *);
+
+/* Sets the routes that are wanted, all of them on the gateway link.  Several
+ * may want one, which is named as often then; the first one says how it goes
+ * on.
+ *
+ * The cost is a look-up for each route, and a request for each that differs;
+ * the functions below are for the changes in between. */
+void host_set_routes(struct host *, const struct host_route *, size_t n);
+
+/* One more wants this route; it goes on as said here. */
+void host_want_route(struct host *, const struct host_route *);
+
+/* One less wants a route to 'dst'. */
+void host_unwant_route(struct host *, const struct cidr *dst);
 
 /* Does what can be done without blocking. */
 void host_run(struct host *);
