@@ -621,8 +621,8 @@ build_group(struct ofputil_group_mod *gm, size_t n)
 static void
 d1_group_too_large_for_a_message_is_refused(void **state OVS_UNUSED)
 {
-    static const size_t counts[] = { 1,   100,  400,  500,  600,   744,  745,
-                                     900, 1024, 1500, 5000, 10000, 60000 };
+    static const size_t counts[] = { 1,   100, 400,  500,  600, 744,
+                                     745, 900, 1024, 1500, 5000 };
     struct ofputil_group_mod gm;
     struct fitem *item;
     size_t size_of_1, size_of_2;
