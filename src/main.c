@@ -207,7 +207,7 @@ find_node_name(const struct args *args)
     const char *env = getenv("NODE_NAME");
     char host[256];
 
-    if (args->node_name) {
+    if (args->node_name && args->node_name[0]) {
         return xstrdup(args->node_name);
     } else if (env && env[0]) {
         return xstrdup(env);
@@ -310,7 +310,7 @@ loop(struct agent *agent, struct unixctl_server *unixctl,
             break;
         }
         agent_wait(agent);
-        unixctl_server_wait(unixctl);
+        control_wait(unixctl);
         sigwatch_wait(signals);
         poll_block();
     }

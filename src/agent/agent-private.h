@@ -36,7 +36,7 @@ struct agent {
 
     struct latency latency;
 
-    size_t n_objects_peak; /* Since memory was given back last. */
+    size_t n_kept_peak; /* See trim_memory() in agent.c. */
     uint64_t n_rounds, n_rendered, n_rejects;
     uint64_t n_refused_logged;
 };

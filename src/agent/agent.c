@@ -31,8 +31,9 @@ VLOG_DEFINE_THIS_MODULE(agent);
  * or tenths of a second with very many entries. */
 #define GROUP_LINGER_MS 300
 
-/* Fewer are not worth looking for: about 2 MB. */
-#define TRIM_MIN_OBJECTS 5000
+/* Fewer objects, endpoints, flows and groups, about half a MB, are not worth
+ * looking for. */
+#define TRIM_MIN 1000
 
 /* Rejects answered in one turn. */
 #define REJECTS_PER_TURN 64
@@ -210,6 +211,14 @@ has_work(const struct agent *a)
            || a->local_changed;
 }
 
+/* The first picture waits for nothing that may come yet. */
+static bool
+round_is_due(const struct agent *a)
+{
+    return pacer_is_due(&a->pacer, time_msec())
+           || (may_render_services(a) && !a->complete);
+}
+
 /* One round: the newest state of everything that changed goes to the flow
  * table, and from there to the switch. */
 static void
@@ -226,6 +235,11 @@ run_round(struct agent *a)
             flowtab_set_complete(a->flowtab, true);
             VLOG_INFO("first complete picture: from now on what is not "
                       "wanted is removed");
+            if (!model_own_node(a->model)) {
+                VLOG_WARN("there is no Node \"%s\": is that this node's name "
+                          "(--node)?",
+                          model_node_name(a->model));
+            }
         }
     }
     if (a->complete) {
@@ -258,20 +272,23 @@ run_flowtab(struct agent *a)
     }
 }
 
-/* When most of the objects have gone, their memory goes back to the system,
+/* When most of what was kept has gone, its memory goes back to the system,
  * which free() alone leaves undone. */
 static void
 trim_memory(struct agent *a)
 {
-    struct model_counts c;
+    struct model_counts m;
+    struct flowtab_stats f;
     size_t n;
 
-    model_count(a->model, &c);
-    n = c.n_services + c.n_slices + c.n_endpoints;
-    a->n_objects_peak = MAX(a->n_objects_peak, n);
-    if (a->n_objects_peak - n > MAX(n, TRIM_MIN_OBJECTS)) {
+    model_count(a->model, &m);
+    flowtab_get_stats(a->flowtab, &f);
+    n = m.n_services + m.n_slices + m.n_endpoints + f.n_flows + f.n_groups
+        + f.n_unwanted;
+    a->n_kept_peak = MAX(a->n_kept_peak, n);
+    if (a->n_kept_peak - n > MAX(n, TRIM_MIN)) {
         malloc_trim(0);
-        a->n_objects_peak = n;
+        a->n_kept_peak = n;
     }
 }
 
@@ -289,7 +306,6 @@ measure(struct agent *a)
         if (a->complete) {
             latency_first_sync(&a->latency, time_usec());
         }
-        trim_memory(a);
     }
 }
 
@@ -311,7 +327,7 @@ agent_run(struct agent *a)
         pacer_ask(&a->pacer, time_msec());
         latency_read(&a->latency, start_us);
     }
-    if (pacer_is_due(&a->pacer, time_msec())) {
+    if (round_is_due(a)) {
         run_round(a);
     }
     run_ofconn(a, db);
@@ -320,6 +336,7 @@ agent_run(struct agent *a)
     host_run(a->host);
     report_set_aside(a);
     measure(a);
+    trim_memory(a);
 }
 
 void

@@ -63,36 +63,69 @@ local_destroy(struct local *l)
 
 /* Sources. */
 
+/* The gateway's address, the first of a pod network, must be one of a host
+ * and in the network; and a network of length 0 would take the node's default
+ * route away. */
+static bool
+is_pod_network(const struct cidr *cidr)
+{
+    struct ip gateway = cidr_host(cidr, 1);
+
+    return cidr->plen > 0 && cidr_contains(cidr, &gateway)
+           && ip_is_unicast(&gateway);
+}
+
+/* Copies the pod CIDRs that can be used to 'cidrs', and returns how many. */
+static size_t
+take_pod_cidrs(const struct node *node, struct cidr cidrs[MAX_POD_CIDRS])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < node->n_pod_cidrs; i++) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 4);
+        const struct cidr *cidr = &node->pod_cidrs[i];
+        char buf[CIDR_STRLEN];
+
+        if (!is_pod_network(cidr)) {
+            VLOG_WARN_RL(&rl,
+                         "Node %s: podCIDR %s can't be a network of pods; it "
+                         "is not used",
+                         node->meta.name, cidr_to_string(cidr, buf));
+        } else if (n >= MAX_POD_CIDRS) {
+            VLOG_WARN_RL(&rl,
+                         "Node %s: only the first %d of %zu podCIDRs are used",
+                         node->meta.name, MAX_POD_CIDRS, node->n_pod_cidrs);
+            break;
+        } else {
+            cidrs[n++] = *cidr;
+        }
+    }
+    return n;
+}
+
 /* What the Node object says.  A Node that is gone, or lost its pod CIDRs,
  * leaves things as they were: pods don't stop to exist by it. */
 static void
 read_node(struct local *l)
 {
     const struct node *node = model_own_node(l->cfg.model);
+    struct cidr cidrs[MAX_POD_CIDRS];
+    size_t n = node ? take_pod_cidrs(node, cidrs) : 0;
 
-    if (!node || !node->n_pod_cidrs) {
+    if (!n) {
         return;
     }
-    l->node.n_pod_cidrs = MIN(node->n_pod_cidrs, MAX_POD_CIDRS);
-    if (l->node.n_pod_cidrs < node->n_pod_cidrs) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
-
-        VLOG_WARN_RL(&rl,
-                     "Node %s: only the first %d of %zu podCIDRs are "
-                     "used",
-                     node->meta.name, MAX_POD_CIDRS, node->n_pod_cidrs);
-    }
+    memcpy(l->pod_cidrs, cidrs, n * sizeof *cidrs);
+    l->node.n_pod_cidrs = n;
     memset(l->gateway_addrs, 0, sizeof l->gateway_addrs);
     memset(l->node.gateway_ips, 0, sizeof l->node.gateway_ips);
-    for (size_t i = 0; i < l->node.n_pod_cidrs; i++) {
-        const struct cidr *cidr = &node->pod_cidrs[i];
-        enum ip_family f = ip_family(&cidr->ip);
+    for (size_t i = 0; i < n; i++) {
+        enum ip_family f = ip_family(&cidrs[i].ip);
 
-        l->pod_cidrs[i] = *cidr;
         if (ip_is_none(&l->node.gateway_ips[f])) {
-            l->node.gateway_ips[f] = cidr_host(cidr, 1);
+            l->node.gateway_ips[f] = cidr_host(&cidrs[i], 1);
             l->gateway_addrs[f].ip = l->node.gateway_ips[f];
-            l->gateway_addrs[f].plen = cidr->plen;
+            l->gateway_addrs[f].plen = cidrs[i].plen;
         }
     }
 }
@@ -111,7 +144,11 @@ read_gateway(struct local *l, const struct ovsdb_state *db)
 static size_t
 want_node(struct local *l)
 {
-    struct flowtab_owner owner = { .id = cookie_make(COOKIE_PIPELINE, 0) };
+    /* No pod takes the gateway's place, whatever the database says of it. */
+    struct flowtab_owner owner = {
+        .id = cookie_make(COOKIE_PIPELINE, 0),
+        .rank = INT64_MIN,
+    };
     struct fout out = FOUT_INIT;
     size_t n;
 

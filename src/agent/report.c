@@ -311,7 +311,7 @@ log_set_aside(const struct flowtab_set_aside *s, void *a_)
     const struct agent *a = a_;
     struct ds ds = DS_EMPTY_INITIALIZER;
 
-    if (s->n_tries == 1) {
+    if (s->n_tries == 1 && s->refusal > a->n_refused_logged) {
         format_owner(a, s->owner, &ds);
         VLOG_WARN_RL(&rl,
                      "%s: the switch refused it (%s); it is left out "
@@ -328,7 +328,7 @@ report_set_aside(struct agent *a)
 
     flowtab_get_stats(a->flowtab, &stats);
     if (stats.n_refused != a->n_refused_logged) {
-        a->n_refused_logged = stats.n_refused;
         flowtab_for_each_set_aside(a->flowtab, log_set_aside, a);
+        a->n_refused_logged = stats.n_refused;
     }
 }

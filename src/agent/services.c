@@ -182,15 +182,17 @@ unit_withdraw(struct services *s, struct unit *u)
     unit_destroy(s, u);
 }
 
+/* Takes the unit of 'port' and 'family' out of 'units', or returns NULL. */
 static struct unit *
-unit_find(const struct entry *e, const struct svc_port *port,
+unit_take(struct ovs_list *units, const struct svc_port *port,
           enum ip_family family)
 {
     struct unit *u;
 
-    LIST_FOR_EACH (u, list_node, &e->units) {
+    LIST_FOR_EACH (u, list_node, units) {
         if (u->port_name == port->name && u->proto == port->proto
             && u->family == family) {
+            ovs_list_remove(&u->list_node);
             return u;
         }
     }
@@ -363,47 +365,48 @@ is_served(const struct services *s, const struct svc *svc)
     return true;
 }
 
-static bool
-unit_is_wanted(const struct unit *u, const struct svc *svc)
-{
-    if (ip_is_none(&svc->cluster_ips[u->family])) {
-        return false;
-    }
-    for (size_t i = 0; i < svc->n_ports; i++) {
-        if (svc->ports[i].name == u->port_name
-            && svc->ports[i].proto == u->proto) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/* The units are kept in the order of the ports: with thousands of ports, the
+ * next one that is looked for is nearly always the first.  Those without a
+ * port go before others come, which may want the same address. */
 static void
 entry_render(struct services *s, struct entry *e,
              const struct model_service *ms)
 {
     const struct svc *svc = ms->svc;
+    size_t n = svc->n_ports * N_IP_FAMILIES;
+    struct unit **units = xcalloc(MAX(n, 1), sizeof *units);
+    struct ovs_list old;
     struct unit *u;
 
-    LIST_FOR_EACH_SAFE (u, list_node, &e->units) {
-        if (!unit_is_wanted(u, svc)) {
-            unit_withdraw(s, u);
+    ovs_list_move(&old, &e->units);
+    ovs_list_init(&e->units);
+    for (size_t i = 0; i < n; i++) {
+        const struct svc_port *port = &svc->ports[i / N_IP_FAMILIES];
+        enum ip_family f = i % N_IP_FAMILIES;
+
+        if (!ip_is_none(&svc->cluster_ips[f])) {
+            units[i] = unit_take(&old, port, f);
+        }
+        if (units[i]) {
+            ovs_list_push_back(&e->units, &units[i]->list_node);
         }
     }
-    for (size_t i = 0; i < svc->n_ports; i++) {
-        for (int f = 0; f < N_IP_FAMILIES; f++) {
-            if (ip_is_none(&svc->cluster_ips[f])) {
-                continue;
-            }
-            u = unit_find(e, &svc->ports[i], f);
-            if (!u) {
-                u = unit_create(s, e, svc, &svc->ports[i], f);
-            }
-            if (u) {
-                unit_render(s, ms, &svc->ports[i], u);
-            }
+    LIST_FOR_EACH_SAFE (u, list_node, &old) {
+        unit_withdraw(s, u);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct svc_port *port = &svc->ports[i / N_IP_FAMILIES];
+        enum ip_family f = i % N_IP_FAMILIES;
+
+        if (ip_is_none(&svc->cluster_ips[f])) {
+            continue;
+        }
+        u = units[i] ? units[i] : unit_create(s, e, svc, port, f);
+        if (u) {
+            unit_render(s, ms, port, u);
         }
     }
+    free(units);
 }
 
 static void

@@ -115,6 +115,7 @@ owner_set_aside(struct flowtab *ft, struct ftowner *owner, bool new_wish,
     free(CONST_CAST(char *, aside->info.reason));
     aside->info.reason = xstrdup(refusal->reason);
     aside->info.n_tries++;
+    aside->info.refusal = ft->stats.n_refused;
     aside->info.retry_ms =
         refusal->now_ms + backoff_next(&aside->backoff, refusal->random);
     ft->retry_ms = MIN(ft->retry_ms, aside->info.retry_ms);

@@ -495,3 +495,27 @@ flowtab_find_have(const struct flowtab *ft, const struct fitem *item)
 
     return key ? key->have : NULL;
 }
+
+struct has_aux {
+    const struct flowtab *ft;
+    size_t n, n_had;
+};
+
+static void
+has_group(uint32_t group_id, void *aux_)
+{
+    struct has_aux *aux = aux_;
+    const struct ftkey *key = find_group(aux->ft, group_id);
+
+    aux->n++;
+    aux->n_had += key && key->have;
+}
+
+bool
+flowtab_has_groups_of(const struct flowtab *ft, const struct fitem *item)
+{
+    struct has_aux aux = { .ft = ft };
+
+    fitem_for_each_group(item, has_group, &aux);
+    return aux.n && aux.n_had == aux.n;
+}

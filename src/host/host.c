@@ -317,6 +317,7 @@ is_open(struct host *h)
             }
             h->open_named = true;
             h->nl = NULL;
+            h->retry_ms = LLONG_MAX;
             retry_later(h);
             return false;
         }

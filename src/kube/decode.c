@@ -11,6 +11,7 @@
 #include <util.h>
 
 #include "decode-part.h"
+#include "ofproxyd/kube/stream.h"
 
 static const char *const part_keys[] = {
 #define PART(SYM, KEY) [PART_##SYM] = KEY,
@@ -401,6 +402,10 @@ kube_decode(const char *text, size_t len, struct intern_pool *pool,
     jcur_init(&c, text, len, err);
     jcur_locate(&c, part_keys, N_DECODE_PARTS, doc.at);
     jcur_finish(&c);
+    if (len > KUBE_OBJECT_MAX) {
+        c.failed = true;
+        err_set(err, "has more than %zu bytes", KUBE_OBJECT_MAX);
+    }
     if (!c.failed) {
         read_metadata(&doc, kind);
     }

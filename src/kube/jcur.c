@@ -477,14 +477,12 @@ jcur_locate(struct jcur *c, const char *const keys[], size_t n,
         return;
     }
     while (jcur_next_key(c, &key)) {
-        const char *at = c->p;
-
-        jcur_skip(c);
-        for (size_t i = 0; !c->failed && i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             if (jstr_equals(key, keys[i])) {
-                ret[i] = at;
+                ret[i] = c->p;
             }
         }
+        jcur_skip(c);
     }
 }
 

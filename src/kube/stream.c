@@ -239,20 +239,22 @@ fail_no_list(struct kube_list *l)
 }
 
 /* Reads on in the value, key or item that is next.  Returns true and its
- * text once it is whole.  The text of unknown members is not kept. */
+ * text once it is whole.  The text of unknown members is not kept, nor the
+ * rest of an item that is too large. */
 static bool
 list_capture(struct kube_list *l, const char **ret_text, size_t *ret_len)
 {
     const char *p = l->in.data + l->in.pos;
     bool keep = l->state != LIST_VALUE || l->member != MEMBER_UNKNOWN;
+    size_t n, n_kept, room = KUBE_OBJECT_MAX + 1 - l->text.n;
     enum jscan_result result;
-    size_t n;
 
     result = jscan_run(&l->scan, p, l->in.n - l->in.pos, &n);
+    n_kept = MIN(n, room);
     if (result == JSCAN_BAD) {
         list_fail_here(l, p, l->in.n - l->in.pos);
         return false;
-    } else if (keep && n > KUBE_OBJECT_MAX - l->text.n) {
+    } else if (keep && n >= room && l->state != LIST_ITEM) {
         l->failed = true;
         err_set(&l->err,
                 "broken list: after %" PRIu64 " items: %s has more than "
@@ -262,10 +264,10 @@ list_capture(struct kube_list *l, const char **ret_text, size_t *ret_len)
     }
     l->in.pos += n;
     if (keep && (result == JSCAN_MORE || l->text.n)) {
-        gather_append(&l->text, p, n);
+        gather_append(&l->text, p, n_kept);
     }
     *ret_text = l->text.n ? l->text.data : p;
-    *ret_len = l->text.n ? l->text.n : n;
+    *ret_len = l->text.n ? l->text.n : n_kept;
     if (result == JSCAN_DONE) {
         l->scan = (struct jscan) JSCAN_INIT;
     }

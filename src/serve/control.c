@@ -4,8 +4,16 @@
 
 #include "ofproxyd/serve/control.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <openvswitch/poll-loop.h>
+
 #include <unixctl.h>
 #include <util.h>
+
+/* How long to wait for a descriptor to become free. */
+#define NO_FD_WAIT_MS 1000
 
 static void
 run_command(struct unixctl_conn *conn, int argc, const char *argv[],
@@ -31,5 +39,20 @@ control_register(const struct control_command *commands, size_t n)
 
         unixctl_command_register(c->name, c->usage, c->min_args, c->max_args,
                                  run_command, CONST_CAST(void *, c));
+    }
+}
+
+/* A caller who can't be let in for want of a descriptor stays at the door,
+ * and the poll loop would turn without a pause. */
+void
+control_wait(struct unixctl_server *server)
+{
+    int fd = eventfd(0, EFD_CLOEXEC);
+
+    if (fd < 0) {
+        poll_timer_wait(NO_FD_WAIT_MS);
+    } else {
+        close(fd);
+        unixctl_server_wait(server);
     }
 }

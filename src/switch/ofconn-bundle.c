@@ -85,6 +85,25 @@ finish_refused(struct ofconn *c, size_t bad, const char *reason)
     finish(c);
 }
 
+/* Deals with the error in 'bundle'.
+ *
+ * A switch that misses a group which it had was flushed: that takes flows,
+ * groups and meters, and only of the flows are we told.  (Open vSwitch does
+ * it when the first controller of a bridge is set or the last one removed.)
+ * What is known of it is worth nothing then. */
+static void
+take_refusal(struct ofconn *c)
+{
+    const struct ofconn_bundle *b = &c->bundle;
+
+    if (b->error == OFPERR_OFPBAC_BAD_OUT_GROUP
+        && flowtab_has_groups_of(c->flowtab, b->batch->changes[b->bad].item)) {
+        ofconn_break(c, "the switch has lost groups");
+    } else {
+        finish_refused(c, b->bad, ofperr_to_string(b->error));
+    }
+}
+
 static struct ofpbuf *
 encode_change(const struct flowtab_change *change, uint32_t xid)
 {
@@ -192,7 +211,7 @@ ofconn_bundle_recv_error(struct ofconn *c, uint32_t xid, enum ofperr error)
         return true;
     } else if (b->phase == BUNDLE_COMMITTED && xid == b->commit_xid) {
         if (b->bad != SIZE_MAX) {
-            finish_refused(c, b->bad, ofperr_to_string(b->error));
+            take_refusal(c);
         } else if (error == OFPERR_OFPBFC_MSG_FAILED) {
             finish_refused(c, SIZE_MAX, ofperr_to_string(error));
         } else {
@@ -219,7 +238,7 @@ ofconn_bundle_recv_barrier(struct ofconn *c, uint32_t xid)
         b->commit_xid = send_control(c, OFPBCT_COMMIT_REQUEST);
     } else {
         send_control(c, OFPBCT_DISCARD_REQUEST);
-        finish_refused(c, b->bad, ofperr_to_string(b->error));
+        take_refusal(c);
     }
 }
 

@@ -349,6 +349,8 @@ run_FOLLOW(struct ofconn *c)
     if (time_msec() >= c->repair_ms) {
         c->repair_ms = LLONG_MAX;
         c->flush = true;
+        /* Who takes all flows away may have taken it along. */
+        ofconn_setup_check_meter(c);
     }
     ofconn_bundle_run(c);
 }

@@ -52,7 +52,7 @@ class Service:
     def __init__(self, cluster, name, number, families=FAMILIES, sctp=False,
                  **spec):
         self.cluster, self.name, self.families = cluster, name, families
-        self._spec = spec
+        self.number, self._spec = number, spec
         self.addresses = {f: objects.nth(SERVICE_CIDRS[f], number)
                           for f in families}
         self.protocols = ["TCP", "UDP"] + ["SCTP"] * sctp
@@ -115,28 +115,44 @@ class Service:
                  daemon)
         daemon.wait_synced()
 
+    @property
+    def _local(self):
+        return self._spec.get("internalTrafficPolicy") == "Local"
+
     def _expected(self):
-        """The endpoints that the daemon has to choose, as it prints them."""
-        local = self._spec.get("internalTrafficPolicy") == "Local"
+        """The endpoints that buckets must have, as they are printed."""
         texts = set()
         for e, family in itertools.product(self.endpoints, self.families):
-            if e.more.get("ready", True) and (not local or e.node == "n1"):
+            if e.more.get("ready", True) and (not self._local
+                                              or e.node == "n1"):
                 text = "[%s]:%d" if family == 6 else "%s:%d"
                 texts.add(text % (e.addresses[family], e.port))
         return texts
 
+    def _flows(self):
+        """What the daemon has rendered: [state, flow or group]."""
+        text = self.cluster.daemon.appctl(
+            "flows", NAMESPACE + "/" + self.name, check=False)
+        return [line.split(None, 1) for line in text.splitlines()
+                if line.startswith(("installed ", "missing ", "differs "))]
+
+    def _is_installed(self, wanted):
+        lines = self._flows()
+        text = "\n".join(item for _, item in lines)
+        groups = re.findall(r"ServiceLB.*group:(\d+)", text)
+        return (text.count("table=ServiceLB")
+                == len(self.protocols) * len(self.families)
+                and all(state == "installed" for state, _ in lines)
+                and set(re.findall(r"nat\(dst=([^)]+)\)", text)) == wanted
+                and all(bool(int(g) & 0x100) == self._local for g in groups))
+
     def wait(self, timeout=10):
-        """Waits until the bridge has what the API has."""
+        """Waits until the bridge has what the API has.  (The daemon may have
+        more to do: groups that nobody uses linger for a while.)"""
         daemon = self.cluster.daemon
         wanted = self._expected()
-
-        def there():
-            text = daemon.appctl("endpoints", NAMESPACE + "/" + self.name,
-                                 check=False)
-            return (text.count("ns1/") >= len(self.families)
-                    and set(re.findall(r"^    (\S+)", text, re.M)) == wanted
-                    and daemon.in_sync())
-        wait_for(there, timeout, "the endpoints of " + self.name, daemon)
+        wait_for(lambda: self._is_installed(wanted), timeout,
+                 "the endpoints of " + self.name, daemon)
         return self
 
     def client(self, namespace, kind="connect", family=4, **more):

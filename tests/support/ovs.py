@@ -19,8 +19,10 @@ STATS = re.compile(r"\b(duration|n_packets|n_bytes|idle_age|hard_age|"
 # Lines of an Open vSwitch log: time|number|module|level|text
 WARNING = re.compile(r"^[^|]*\|\d+\|[^|]*\|(WARN|ERR|EMER)\|")
 
-# Warnings that the tests themselves cause by ending a process.
+# Warnings that the tests themselves cause: by ending a process, and by the
+# load of all that runs at the same time.
 HARMLESS = (
+    r"\|timeval(\([^)]*\))?\|WARN\|",
     r"\|fatal_signal(\([^)]*\))?\|WARN\|terminating with signal",
     r"\|(jsonrpc|reconnect|rconn|vconn|unixctl)(\([^)]*\))?\|WARN\|.*"
     r"(Connection reset by peer|Broken pipe)",
@@ -182,6 +184,11 @@ class PrivateSwitch:
     def trace(self, flow):
         """ofproto/trace of a flow on the bridge."""
         return self.appctl("ofproto/trace", self.bridge, flow)
+
+    def conntrack(self):
+        """The entries of the userspace datapath's connection tracker."""
+        return self.appctl("dpctl/dump-conntrack",
+                           "netdev@ovs-netdev").splitlines()
 
     # Bridge and ports.
 

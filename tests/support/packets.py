@@ -7,6 +7,7 @@ All of it happens in this process; only the sockets belong to the namespace
 """
 import collections
 import ipaddress
+import random
 import socket
 import struct
 import time
@@ -218,3 +219,28 @@ class Wire:
             if left <= 0:
                 return None
             self._read(left)
+
+
+def ping(namespace, family, address, timeout=2.0):
+    """Whether an address answers an echo request."""
+    protos = {4: socket.IPPROTO_ICMP, 6: socket.IPPROTO_ICMPV6}
+
+    def make():
+        domain = socket.AF_INET6 if family == 6 else socket.AF_INET
+        return socket.socket(domain, socket.SOCK_RAW, protos[family])
+    with setns.call(namespace.name, make) as raw:
+        ident = random.randrange(1 << 16)
+        raw.sendto(echo(family, ident), (address, 0))
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            raw.settimeout(max(end - time.monotonic(), 0.001))
+            try:
+                data, peer = raw.recvfrom(65536)
+            except TimeoutError:
+                break
+            if family == 4:
+                data = data[(data[0] & 15) * 4:]
+            if (data[0] == ECHO_REPLY[family] and peer[0] == address
+                    and data[4:6] == struct.pack("!H", ident)):
+                return True
+    return False

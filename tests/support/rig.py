@@ -28,6 +28,8 @@ COOKIE = re.compile(r"\bcookie=0x([0-9a-f]+)")
 PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 GROUP = re.compile(r"\b(group_id=|group:)(\d+)")
 
+EXTRA_BUCKET = 0x7fffffff       # It only evens out the slots of dp_hash.
+
 # How far the ids of a unit may be apart that found its own in use.
 MAX_ID_DISTANCE = 8
 
@@ -72,6 +74,30 @@ def without_ids(line, names):
         return "%s<%s>+%d" % (match[1], name, value & 0x1ff)
 
     return GROUP.sub(group, COOKIE.sub(cookie, line))
+
+
+def service_flow(flows, address, port, proto):
+    """The flow of ServiceLB for an address, or None."""
+    parts = ["table=ServiceLB,", "priority=200",
+             "ipv6_dst=%s," % address if ":" in address
+             else "nw_dst=%s," % address, "tp_dst=%d " % port,
+             ",%s," % (proto + "6" if ":" in address else proto)]
+    found = [flow for flow in flows if all(part in flow for part in parts)]
+    assert len(found) <= 1, found
+    return found[0] if found else None
+
+
+def endpoints_in(groups, group_id):
+    """The endpoints of a group and its leaves, sorted."""
+    found = []
+    text = groups["group_id=%s" % group_id]
+    for bucket in text.split(",bucket=")[1:]:
+        leaf = re.search(r"group:(\d+)", bucket)
+        if leaf:
+            found += endpoints_in(groups, leaf[1])
+        elif "bucket_id:%d," % EXTRA_BUCKET not in bucket + ",":
+            found.append(re.search(r"nat\(dst=([^)]+)\)", bucket)[1])
+    return sorted(found)
 
 
 class State:
@@ -189,6 +215,38 @@ class Rig:
         return (text.startswith("in sync: yes")
                 and tuple(map(int, counts.groups())) == wanted)
 
+    # Services on the bridge.
+
+    def lookup(self, address, port=80, proto="tcp"):
+        """What a new connection to an address gets: None (no Service),
+        "reject", "drop", or the endpoints as a sorted list of
+        "ADDRESS:PORT"."""
+        for _ in range(20):
+            flow = service_flow(self.switch.dump_flows("table=12"), address,
+                                port, proto)
+            if flow is None:
+                return None
+            group = re.search(r"group:(\d+)", flow)
+            if not group:
+                return "drop" if "actions=drop" in flow else "reject"
+            groups = {g.split(",")[0]: g for g in self.switch.dump_groups()}
+            if "group_id=" + group[1] in groups:
+                return endpoints_in(groups, group[1])
+            # It changed between the two dumps.
+        raise AssertionError("no such group: " + flow)
+
+    def wait_lookup(self, address, expected, port=80, proto="tcp"):
+        """Waits until lookup() says this."""
+        def equal():
+            self.daemon.check_running()
+            seen.append(self.lookup(address, port, proto))
+            return seen[-1] == expected
+
+        seen = []
+        wait_for(equal, 15, "%s of %s" % (expected, address),
+                 lambda: "last seen: %s\n%s" % (seen[-1], self.dump()))
+        return self
+
     # Pods.
 
     def add_pod(self, name, addresses, ofport, namespace="ns1"):
@@ -208,10 +266,11 @@ class Rig:
         return State(self.switch, self.daemon)
 
     def gateway_mac(self):
-        """That the gateway port has now; it may change for a moment after a
-        restart of the switch."""
-        return self.switch.vsctl("get", "Interface", GATEWAY, "mac_in_use",
-                                 check=False).strip()
+        """That the gateway port has now.  (After a restart of the switch
+        the database's mac_in_use is out of date at times.)"""
+        ports = self.switch.ofctl("show", check=False)
+        found = re.search(r"\(%s\): addr:(\S+)" % GATEWAY, ports)
+        return found and found[1]
 
     def cold_state(self, mac):
         """What a fresh daemon puts on a fresh switch that has the same
@@ -220,7 +279,7 @@ class Rig:
         cold.vsctl("--if-exists", "del-br", cold.bridge)
         cold.add_bridge()
         cold.vsctl("add-port", cold.bridge, GATEWAY, "--", "set",
-                   "Interface", GATEWAY, "type=internal", "mac=" + mac,
+                   "Interface", GATEWAY, "type=internal", 'mac="%s"' % mac,
                    "ofport_request=%d" % GATEWAY_OFPORT)
         for name, (addresses, ofport, namespace) in self.pods.items():
             cold.add_dummy_pod(name, addresses, ofport, namespace)
@@ -244,12 +303,14 @@ class Rig:
     def check_cold_start(self, timeout=20):
         """Fails unless the bridge is, or soon becomes, what a cold start
         makes of it; returns the state."""
-        last = {}
+        last = {"text": "no gateway"}
         wait_for(self.daemon.in_sync, timeout, "the daemon in sync", self)
 
         def equal():
             self.daemon.check_running()
             mac = self.gateway_mac()
+            if mac is None:
+                return False
             if mac != last.get("mac"):
                 last.update(mac=mac, cold=self.cold_state(mac))
             last["state"] = self.state()

@@ -638,6 +638,25 @@ object_of_five_megabytes_is_decoded(void **state OVS_UNUSED)
     ds_destroy(&json);
 }
 
+static void
+object_over_the_limit_is_bad_and_named_though_it_is_cut_off(
+    void **state OVS_UNUSED)
+{
+    struct ds json = DS_EMPTY_INITIALIZER, found = DS_EMPTY_INITIALIZER;
+
+    ds_put_cstr(&json, "{\"metadata\":{" NAMES ",\"annotations\":{\"a\":\"");
+    ds_put_char_multiple(&json, 'x', KUBE_OBJECT_MAX);
+    ds_put_cstr(&json, "\"}}}");
+    decoding_check(MODEL_SERVICES, ds_cstr(&json),
+                   "error: Service ns1/web: has more than 8388608 bytes\n");
+    decoding_format(MODEL_SERVICES, ds_cstr(&json), KUBE_OBJECT_MAX + 1,
+                    &found);
+    assert_string_equal(ds_cstr(&found), "error: Service ns1/web: has more "
+                                         "than 8388608 bytes\n");
+    ds_destroy(&found);
+    ds_destroy(&json);
+}
+
 int
 main(void)
 {
@@ -659,6 +678,8 @@ main(void)
         cmocka_unit_test(times_are_in_the_format_of_the_api),
         cmocka_unit_test(version_that_is_no_decimal_number_is_zero),
         cmocka_unit_test(object_of_five_megabytes_is_decoded),
+        cmocka_unit_test(
+            object_over_the_limit_is_bad_and_named_though_it_is_cut_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,7 @@ struct flowtab_set_aside {
     long long int since_ms; /* Of the first refusal. */
     long long int retry_ms;
     unsigned int n_tries; /* That were refused. */
+    uint64_t refusal;     /* The last one: n_refused of the stats then. */
 };
 /* Returns the set-aside record of 'owner', or NULL if it is not set aside or
  * just being tried again.  Valid until the table changes. */
@@ -228,5 +229,8 @@ void flowtab_for_each_have(const struct flowtab *,
  * NULL.  Valid until the table changes. */
 const struct fitem *flowtab_find_have(const struct flowtab *,
                                       const struct fitem *item);
+
+/* True if 'item' names groups, and the switch is known to have all of them. */
+bool flowtab_has_groups_of(const struct flowtab *, const struct fitem *item);
 
 #endif /* ofproxyd/flow/flowtab.h */

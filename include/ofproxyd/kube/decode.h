@@ -8,7 +8,8 @@
  * of range, an address that is none make the object bad, with a message that
  * names the object and the field by its JSON path; a null is an absent field,
  * of a name that occurs twice the last value counts.  Fields that are not
- * read are skipped, whatever they hold.
+ * read are skipped, whatever they hold.  An object of more than
+ * KUBE_OBJECT_MAX bytes (stream.h) is bad, and need not be whole.
  *
  * Two fields are filled by programs that nobody checks.  An ingress entry that
  * has no IP address or one such as 127.0.0.1, and an address of a Node that is

@@ -37,7 +37,8 @@ int kube_list_feed(struct kube_list *, const char *data, size_t len,
 
 /* Takes the text of the next whole item, valid until the next call on the
  * list; returns false when more data is needed (or after an error, which the
- * next feed or end reports). */
+ * next feed or end reports).  One that is larger than KUBE_OBJECT_MAX is cut
+ * off behind KUBE_OBJECT_MAX + 1 bytes. */
 bool kube_list_next(struct kube_list *, const char **ret_text,
                     size_t *ret_len);
 

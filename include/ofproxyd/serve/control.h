@@ -25,4 +25,7 @@ struct control_command {
  * `list-commands` beside those of the libraries (vlog/set and so on). */
 void control_register(const struct control_command *, size_t n);
 
+/* Wakes the poll loop up when unixctl_server_run() has work. */
+void control_wait(struct unixctl_server *);
+
 #endif /* ofproxyd/serve/control.h */
