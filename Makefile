@@ -6,7 +6,7 @@
 #   make check-integration  against a real ovs-vswitchd
 #   make check-system       with packets between network namespaces
 #   make check-asan, check-valgrind    the unit tests once more
-#   make bench              costs, as ratios
+#   make bench              costs, as ratios (BENCH="cold latency": some)
 #   make install            DESTDIR, PREFIX, SYSCONFDIR
 MAKEFLAGS += -rR --no-print-directory
 .SUFFIXES:
@@ -143,7 +143,7 @@ check-integration: all $(TOOLS)
 check-system: all $(TOOLS)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/system
 bench: all $(BENCHES)
-	@O=$(O) $(PYTHON) tests/bench/run.py
+	@O=$(O) $(PYTHON) tests/bench/run.py $(BENCH)
 
 check-headers: $(O)/ovs.mk
 	@rc=0; for h in $(HDRS); do echo "#include \"$$PWD/$$h\"" | \

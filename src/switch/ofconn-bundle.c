@@ -87,16 +87,18 @@ finish_refused(struct ofconn *c, size_t bad, const char *reason)
 
 /* Deals with the error in 'bundle'.
  *
- * A switch that misses a group which it had was flushed: that takes flows,
- * groups and meters, and only of the flows are we told.  (Open vSwitch does
- * it when the first controller of a bridge is set or the last one removed.)
- * What is known of it is worth nothing then. */
+ * A switch that misses a group which it had, after others have changed
+ * something, was flushed: that takes flows, groups and meters, and only of the
+ * flows are we told.  (Open vSwitch does it when the first controller of a
+ * bridge is set or the last one removed.)  What is known is worth nothing
+ * then. */
 static void
 take_refusal(struct ofconn *c)
 {
     const struct ofconn_bundle *b = &c->bundle;
 
     if (b->error == OFPERR_OFPBAC_BAD_OUT_GROUP
+        && c->stats.n_foreign != c->n_foreign_dumped
         && flowtab_has_groups_of(c->flowtab, b->batch->changes[b->bad].item)) {
         ofconn_break(c, "the switch has lost groups");
     } else {

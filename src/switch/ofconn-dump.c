@@ -46,6 +46,7 @@ ofconn_dump_start_flows(struct ofconn *c)
     match_init_catchall(&fsr.match);
 
     c->n_dumped_flows = c->n_dumped_groups = c->n_unreadable = 0;
+    c->n_foreign_dumped = c->stats.n_foreign;
     flowtab_dump_begin(c->flowtab);
     start(c, ofputil_encode_flow_stats_request(&fsr, OFPUTIL_P_OF15_OXM));
 }

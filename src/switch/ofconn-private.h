@@ -130,6 +130,7 @@ struct ofconn {
     /* ofconn-dump.c */
     uint32_t dump_xid;
     size_t n_dumped_flows, n_dumped_groups, n_unreadable;
+    uint64_t n_foreign_dumped; /* stats.n_foreign when the dump began. */
 
     /* ofconn-bundle.c */
     struct ofconn_bundle bundle;

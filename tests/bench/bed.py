@@ -133,6 +133,18 @@ class Daemon(Ofproxyd):
             time.sleep(POLL)
         return self
 
+    def n_connects(self):
+        """How often it has found its switch."""
+        return int(number_in(self.sync(), r"(\d+) connects"))
+
+    def wait_connected(self, n):
+        """Waits until it is in sync after its n-th connection."""
+        end = time.monotonic() + 30
+        while self.n_connects() < n:
+            assert time.monotonic() < end, self.dump()
+            time.sleep(POLL)
+        self.wait_ready()
+
     def cpu_ns(self):
         """The processor time that it has used, exactly."""
         return cpu_ns(self.pid)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a cold start takes, from the moment that all lists have been read,
 against ovs-ofctl with the same flows and groups; and what reading costs."""
+import contextlib
 import re
 import threading
 import time
 
 from bed import Bed, Control, ofctl_seconds
 from figures import median, quantile, spread
+from support.wait import wait_for
 
 SIZES = (1000, 10000)
 RUNS = 5
@@ -124,23 +126,56 @@ def measure(table, bed, runs=RUNS):
     table.figure(name + "decoding, per object", 1e6 * seconds / n, "us")
 
 
-def responsiveness(table, bed, runs=3):
-    """How long the control socket waits during a cold start."""
-    worst, p99 = [], []
-    for _ in range(runs):
-        with bed.switch() as switch, bed.daemon(switch) as daemon:
-            answers = Answers(daemon)
-            answers.start()
+@contextlib.contextmanager
+def asked(daemon, found, what):
+    """Asks as long as the body runs; the times go to found[what]."""
+    answers = Answers(daemon)
+    answers.start()
+    try:
+        yield
+        time.sleep(0.5)         # What is still to be sent.
+    finally:
+        answers.stop()
+    found.setdefault(what, []).append(answers.ms)
+
+
+def relist(bed, daemon):
+    """Has all objects listed again."""
+    n = daemon.sync().count("2 lists")
+    bed.api.compact()
+    for kind in ("services", "endpointslices"):
+        bed.api.send_error(kind)
+    wait_for(lambda: daemon.sync().count("2 lists") == n + 2, 30,
+             "new lists", daemon)
+
+
+def upheavals(bed, found):
+    """All that makes much work at once, one after the other."""
+    with bed.switch() as switch, bed.daemon(switch) as daemon:
+        with asked(daemon, found, "cold start"):
             daemon.wait_log("first complete picture", 60)
-            time.sleep(1)       # The sending.
-            answers.stop()
             daemon.wait_ready()
-            worst.append(max(answers.ms))
-            p99.append(quantile(answers.ms, 0.99))
-    table.figure("control socket during a cold start, p99", median(p99),
-                 "ms")
-    table.figure("control socket during a cold start, max", max(worst),
-                 "ms", MAX_ANSWER_MS, spread(worst, 1))
+        with asked(daemon, found, "all listed again"):
+            relist(bed, daemon)
+        with asked(daemon, found, "switch restarted"):
+            switch.restart()
+            daemon.wait_connected(2)
+        daemon.restart(hard=True)
+        with asked(daemon, found, "own restart"):
+            daemon.wait_ready()
+
+
+def responsiveness(table, bed, runs=3):
+    """How long the control socket waits meanwhile."""
+    found = {}
+    for _ in range(runs):
+        upheavals(bed, found)
+    for what, all_ms in found.items():
+        worst = [max(ms) for ms in all_ms]
+        table.figure("control socket, %s: p99" % what,
+                     median([quantile(ms, 0.99) for ms in all_ms]), "ms")
+        table.figure("control socket, %s: max" % what, max(worst), "ms",
+                     MAX_ANSWER_MS, spread(worst, 1))
 
 
 def run(table, options):

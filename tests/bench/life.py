@@ -3,42 +3,44 @@
 import random
 import time
 
-from bed import N_ENDPOINTS, POLL, Bed, Churn, number_in, switch_rss_mib
+from bed import N_ENDPOINTS, Bed, Churn, switch_rss_mib
 from changes import LARGE, check
 from figures import median, spread
+from support.wait import wait_for
 
 MIB = 1024                      # KiB.
 SETTLED = 10                    # Seconds.
+STEADY = 3                      # Seconds after which a broken connection is
+                                # no reason to wait before the next.
 MAX_EMPTY_MB = 10
 MAX_LARGE_MB = 60
 
 
-def _memory(table, daemon, what, goals=(None, None)):
-    """Prints resident memory, now and at most so far."""
-    table.figure(what, daemon.rss_kib() / MIB, "MiB", goals[0],
+def _memory(table, daemon, what, goal=None):
+    """Prints resident memory."""
+    table.figure(what, daemon.rss_kib() / MIB, "MiB", goal,
                  "%.1f MiB without the program and its libraries"
                  % (daemon.anonymous_kib() / MIB))
-    table.figure(what + ", peak so far", daemon.peak_kib() / MIB, "MiB",
-                 goals[1])
+
+
+def _empty(table, options):
+    """Without any Service."""
+    with Bed(1, options.seed) as bed:
+        _delete(bed, 1)
+        with bed.synced() as (_, daemon):
+            time.sleep(1)
+            _memory(table, daemon, "no Service", MAX_EMPTY_MB)
 
 
 def run_memory(table, options):
     """The sub-benchmark."""
     table.title("memory: resident, %d Services of %d endpoints"
                 % (LARGE, N_ENDPOINTS))
-    with Bed(1, options.seed) as bed:
-        for obj in bed.objects[1:]:
-            bed.api.delete(obj["kind"], obj["metadata"]["namespace"],
-                           obj["metadata"]["name"])
-        with bed.synced() as (_, daemon):
-            time.sleep(1)
-            _memory(table, daemon, "no Service", (MAX_EMPTY_MB,
-                                                  MAX_EMPTY_MB))
+    _empty(table, options)
     with Bed(LARGE, options.seed) as bed, bed.synced() as (switch, daemon):
-        _memory(table, daemon, "cold start", (MAX_LARGE_MB, MAX_LARGE_MB))
+        _memory(table, daemon, "after a cold start", MAX_LARGE_MB)
         time.sleep(SETTLED)
-        _memory(table, daemon, "%d s later" % SETTLED, (MAX_LARGE_MB,
-                                                        MAX_LARGE_MB))
+        _memory(table, daemon, "%d s later" % SETTLED, MAX_LARGE_MB)
         table.figure("ovs-vswitchd", switch_rss_mib(switch), "MiB")
         churn = Churn(bed, random.Random(options.seed))
         before = bed.n_events(daemon)
@@ -46,24 +48,23 @@ def run_memory(table, options):
             churn.apply(10)
         bed.wait_read(daemon, before + churn.n)
         check(churn, switch)
-        _memory(table, daemon, "after %d changes" % churn.n,
-                (MAX_LARGE_MB, MAX_LARGE_MB))
-        _delete_all(bed, daemon)
+        _memory(table, daemon, "after %d changes" % churn.n, MAX_LARGE_MB)
+        table.figure("at most, so far", daemon.peak_kib() / MIB, "MiB",
+                     MAX_LARGE_MB)
+        _delete(bed, 100)
+        wait_for(lambda: "objects: 0 Services, 0 EndpointSlices"
+                 in daemon.sync(), 60, "the end of all objects", daemon)
+        daemon.wait_ready()
         time.sleep(1)
         _memory(table, daemon, "after the end of all Services")
 
 
-def _delete_all(bed, daemon):
-    """Deletes all but the Node; waits until nothing is left of it."""
+def _delete(bed, at_once):
+    """Deletes all objects but the Node."""
     gone = [["delete", obj["kind"], obj["metadata"]["namespace"],
              obj["metadata"]["name"]] for obj in bed.objects[1:]]
-    for at in range(0, len(gone), 100):
-        bed.api.changes(gone[at:at + 100])
-    end = time.monotonic() + 60
-    while "objects: 0 Services, 0 EndpointSlices" not in daemon.sync():
-        assert time.monotonic() < end, daemon.dump()
-        time.sleep(0.1)
-    daemon.wait_ready()
+    for at in range(0, len(gone), at_once):
+        bed.api.changes(gone[at:at + at_once])
 
 
 def run_restart(table, options):
@@ -86,19 +87,13 @@ def run_restart(table, options):
                      note=spread(seconds))
         seconds = []
         for _ in range(runs):
-            n = n_connects(daemon)
+            time.sleep(STEADY)
+            n = daemon.n_connects()
             switch.kill_vswitchd()
             start = time.monotonic()
             switch.start_vswitchd()
-            while n_connects(daemon) == n:
-                time.sleep(POLL)
-            daemon.wait_ready()
+            daemon.wait_connected(n + 1)
             seconds.append(time.monotonic() - start)
         assert switch.state() == before
         table.figure("start of ovs-vswitchd to in sync", median(seconds), "s",
                      note=spread(seconds))
-
-
-def n_connects(daemon):
-    """How often it has found its switch."""
-    return int(number_in(daemon.sync(), r"(\d+) connects"))

@@ -141,7 +141,7 @@ def test_a17_ports_are_matched_by_name_only(rig, port, slice_port, found):
                     else "reject")
 
 
-def test_a23_each_family_gets_its_own_endpoints(rig):
+def test_a23_d16_each_family_gets_its_own_endpoints(rig):
     """Of 30 dual-stack Services; then the IPv6 slices go."""
     for i in range(30):
         name = "svc-%d" % i

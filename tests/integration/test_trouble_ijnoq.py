@@ -181,6 +181,7 @@ def test_o11_without_endpointslices_it_says_so_and_asks_on(rig):
     line = rig.daemon.wait_log("404")
     assert "endpointslices" in line
     rig.daemon.wait_log("services: listed")
+    rig.daemon.wait_log("connected, the bridge holds")
     assert rig.lookup(VIP) is None
     assert not rig.api.requests_for("endpoints")
     rig.api.add_resource(apistore.ENDPOINTSLICES)

@@ -42,8 +42,8 @@ def at(where, port=8080, node=None, **more):
     objects.endpoint()."""
     if isinstance(where, dict):
         return Endpoint(where, port, node or "n2", more)
-    return Endpoint({f: where.of(f) for f in FAMILIES}, port,
-                    node or where.node.node_name, more)
+    addresses = {6 if ":" in a else 4: a for a in where.addresses}
+    return Endpoint(addresses, port, node or where.node.node_name, more)
 
 
 class Service:
@@ -73,13 +73,15 @@ class Service:
     def _make_slices(self):
         """One for each port and family, by name."""
         made = {}
-        ports = sorted({e.port for e in self.endpoints})
-        for port, family in itertools.product(ports, self.families):
+        by_slice = {}
+        for e, family in itertools.product(self.endpoints, self.families):
+            if family in e.addresses:
+                by_slice.setdefault((e.port, family), []).append(
+                    objects.endpoint(e.addresses[family], e.node, **e.more))
+        for (port, family), endpoints in by_slice.items():
             name = "%s-%d-%d" % (self.name, port, family)
             made[name] = objects.slice_(
-                NAMESPACE, self.name,
-                [objects.endpoint(e.addresses[family], e.node, **e.more)
-                 for e in self.endpoints if e.port == port],
+                NAMESPACE, self.name, endpoints,
                 [(port, p.lower(), p) for p in self.protocols], name=name)
         return made
 
@@ -123,8 +125,8 @@ class Service:
         """The endpoints that buckets must have, as they are printed."""
         texts = set()
         for e, family in itertools.product(self.endpoints, self.families):
-            if e.more.get("ready", True) and (not self._local
-                                              or e.node == "n1"):
+            if (family in e.addresses and e.more.get("ready", True)
+                    and (not self._local or e.node == "n1")):
                 text = "[%s]:%d" if family == 6 else "%s:%d"
                 texts.add(text % (e.addresses[family], e.port))
         return texts
@@ -218,7 +220,7 @@ class Cluster:
         """A wire to a namespace that knows the way to the pods."""
         lengths = {4: 24, 6: 64}
         self.outside.sysctl(net__ipv6__conf__default__accept_dad=0)
-        first, *rest = FAMILIES
+        first, *rest = self.families
         link, _ = self._netns.connect(
             self.node, self.outside, "%s/%d" % (NODE[first], lengths[first]),
             "%s/%d" % (OUTSIDE[first], lengths[first]))

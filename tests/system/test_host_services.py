@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The host as a client of ClusterIP Services: antreaProxy.proxyAll."""
+import socket
+
 import pytest
 
 from support import packets
@@ -74,6 +76,23 @@ def test_the_host_reaches_itself(cluster, family, proto):
                               count=20).wait()
     assert result["answers"] == held["answers"] == {"host": 20}
     assert result["sources"] == [VIRTUAL[family]]
+
+
+@BOTH
+def test_the_host_may_use_another_of_its_addresses(cluster, family):
+    """Bound to it by the program; it arrives at a pod, and comes back from
+    one as well as from the host itself."""
+    for endpoint, source in ((at(cluster.pods[0]), NODE[family]),
+                             (at(NODE, 7001), VIRTUAL[family])):
+        service = cluster.service([endpoint])
+        with Server(cluster.node, "host", "--address", NODE[family],
+                    tcp=[7001]), packets.sock(
+                        cluster.host, family, socket.SOCK_STREAM,
+                        NODE[family]) as sock:
+            sock.connect((service.of(family), PORT))
+            for _ in range(3):
+                sock.send(b"hello\n")
+                assert sock.recv(100).decode().split()[1] == source
 
 
 @BOTH
