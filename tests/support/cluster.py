@@ -131,6 +131,16 @@ class Service:
                 texts.add(text % (e.addresses[family], e.port))
         return texts
 
+    def _n_drops(self):
+        """How many flows drop: those of families that have endpoints, but
+        none that policy Local allows."""
+        there, here = (
+            {family for e in self.endpoints for family in e.addresses
+             if e.more.get("ready", True) and (e.node == "n1" or anywhere)}
+            for anywhere in (True, False))
+        return self._local * len(self.protocols) * len(
+            (there - here) & set(self.families))
+
     def _flows(self):
         """What the daemon has rendered: [state, flow or group]."""
         text = self.cluster.daemon.appctl(
@@ -146,6 +156,7 @@ class Service:
                 == len(self.protocols) * len(self.families)
                 and all(state == "installed" for state, _ in lines)
                 and set(re.findall(r"nat\(dst=([^)]+)\)", text)) == wanted
+                and text.count("actions=drop") == self._n_drops()
                 and all(bool(int(g) & 0x100) == self._local for g in groups))
 
     def wait(self, timeout=10):
