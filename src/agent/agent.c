@@ -242,9 +242,6 @@ run_round(struct agent *a)
             }
         }
     }
-    if (a->complete) {
-        local_set_routes(a->local, a->services);
-    }
     a->local_changed = false;
     a->n_rounds++;
     a->n_rendered += services_n_changes(a->services) - before;
@@ -329,6 +326,11 @@ agent_run(struct agent *a)
     }
     if (round_is_due(a)) {
         run_round(a);
+    }
+    if (a->complete) {
+        /* Not only with a round: when the gateway's addresses change, routes
+         * with the old ones as their source must not stay wanted. */
+        local_set_routes(a->local, a->services);
     }
     run_ofconn(a, db);
     run_flowtab(a);

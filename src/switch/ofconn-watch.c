@@ -198,7 +198,7 @@ recv_meter_mod(struct ofconn *c, const struct ofputil_meter_mod *mm)
 {
     if (mm->meter.meter_id == c->meter_id
         || mm->meter.meter_id == OFPM13_ALL) {
-        ofconn_setup_check_meter(c);
+        schedule_repair(c);
     }
 }
 

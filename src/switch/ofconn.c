@@ -349,7 +349,7 @@ run_FOLLOW(struct ofconn *c)
     if (time_msec() >= c->repair_ms) {
         c->repair_ms = LLONG_MAX;
         c->flush = true;
-        /* Who takes all flows away may have taken it along. */
+        /* Who takes all flows away may take the meter along. */
         ofconn_setup_check_meter(c);
     }
     ofconn_bundle_run(c);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random histories: objects and pods change, and all that the daemon talks to
 fails, restarts and is meddled with.  After every quiet spell flows and groups
-equal those of a cold start, and a restart has nothing to change.
+equal those of a cold start, the host has the routes that belong to them, and a
+restart has nothing to change.
 
 SEED=n in the environment repeats one history, STEPS=n sets its length,
 SEEDS=n runs so many histories from SEED on.
@@ -12,6 +13,7 @@ import random
 import pytest
 
 from support import churn
+from support.objects import cluster
 from support.rig import GATEWAY, Rig, is_ours
 from support.wait import wait_for
 
@@ -19,6 +21,7 @@ SEED = int(os.environ.get("SEED", "1"))
 SEEDS = int(os.environ.get("SEEDS", "1" if "SEED" in os.environ else "3"))
 STEPS = int(os.environ.get("STEPS", "400"))
 SPELL = 40                      # Steps between two checks.
+N_OTHERS = 1500                 # Services of a large history.
 
 # Names of Trouble's methods, and how often each is to come.
 TROUBLE = {
@@ -42,6 +45,7 @@ MESSAGES = ("open", "group put", "flow add", "flow delete-strict",
 
 # What each trouble makes the daemon say.
 EXPECTED = (
+    r"\|WARN\|Dropped \d+ log messages",
     r"\|services\|WARN\|Service .* an address of it belongs to ",
     r"\|kube\|WARN\|(services|endpointslices): an object is left out: ",
     r"\|kube\|WARN\|(services|endpointslices|nodes): .*",
@@ -324,23 +328,41 @@ def check_restart(rig):
     assert rig.shim.mods() == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-@pytest.mark.parametrize("seed", range(SEED, SEED + SEEDS))
-def test_d06_d35_every_history_ends_like_a_cold_start(tmp_path, seed):
-    """See the module."""
+def run_history(tmp_path, seed, n_steps, others=()):
+    """One history; `others` are objects that stay as they are."""
     rng = random.Random(seed)
-    with Rig(tmp_path, relay=True) as rig:
+    with Rig(tmp_path, relay=True,
+             antreaProxy={"proxyAll": True}) as rig:
         rig.daemon.allow(*EXPECTED)
+        rig.api.apply_all(others)
         objects = churn.Churn(rng, rig)
         trouble = Trouble(rng, rig, objects)
         rig.start_daemon()
-        for i in range(0, STEPS, SPELL):
+        for i in range(0, n_steps, SPELL):
             print("seed %d, steps %d to %d:" % (seed, i, i + SPELL), end=" ")
             objects.done.clear()
             run_spell(rng, objects, trouble)
             print(*objects.done)
             rig.check_cold_start(timeout=90)
+            rig.wait_routes()
             trouble.check_foreign()
             if rng.randrange(2):
                 check_restart(rig)
         rig.check_quiet()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("seed", range(SEED, SEED + SEEDS))
+def test_d06_d35_every_history_ends_like_a_cold_start(tmp_path, seed):
+    """See the module."""
+    run_history(tmp_path, seed, STEPS)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("seed", range(SEED, SEED + (SEEDS + 2) // 3))
+def test_d06_so_does_a_history_that_takes_many_bundles(tmp_path, seed):
+    """Among so many Services that each new start is more than one bundle and
+    more than one turn of the loop."""
+    run_history(tmp_path, seed, STEPS // 4, [
+        obj for svc, slices in cluster(N_OTHERS, 2)
+        for obj in (svc, *slices)])

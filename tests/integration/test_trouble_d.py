@@ -178,12 +178,6 @@ def test_d01_a_group_that_grows_or_shrinks_uses_all_endpoints(rig, sizes):
 
 # What the switch refuses.
 
-def services_of(rig):
-    """The lines of `services` by Service."""
-    return {line.split()[0]: line
-            for line in rig.daemon.appctl("services").splitlines()[1:]}
-
-
 def test_d39_what_is_refused_of_one_service_is_said_and_stops_no_other(rig):
     """Every group of svc-a, in one family; then the switch thinks better of
     it."""

@@ -5,16 +5,19 @@ the daemon as a whole shows it.
 See docs/trouble-cases.md for the cases.
 """
 import json
+import random
 import subprocess
+import time
 
 import pytest
 
 from support import apistore, objects
 from support.daemon import binary
 from support.objects import slice_
-from support.rig import PROXY_NAME, own_node
+from support.rig import POD_CIDRS, PROXY_NAME, own_node
 
 VIP, VIP6 = "10.96.0.10", "2001:db8:96::10"
+SEED = 3
 POD, POD6, POD_MAC = "10.10.1.2", "2001:db8:10:1::2", "0a:58:0a:0a:01:02"
 
 
@@ -55,6 +58,25 @@ def test_i2_a_node_of_one_family_serves_that_one(rig):
     rig.api.apply(own_node())
     rig.daemon.wait_flow("2001:db8:10:1::1")
     rig.check_cold_start()
+
+
+def test_i2_routes_follow_the_families_of_the_node(rig):
+    """Never with a source address that the gateway has lost."""
+    rng = random.Random(SEED)
+    rig.config["antreaProxy"] = {"proxyAll": True}
+    rig.daemon.write_config(**rig.config)
+    for i in range(10):
+        rig.api.apply(objects.service("ns1", "svc-%d" % i, cluster_ips=(
+            "10.96.0.%d" % (i + 1), "2001:db8:96::%x" % (i + 1))))
+    rig.start_daemon()
+    for _ in range(20):
+        rig.api.apply(own_node(rng.choice((
+            POD_CIDRS, POD_CIDRS[:1], POD_CIDRS[1:]))))
+        time.sleep(rng.random() * .2)
+    rig.api.apply(own_node())
+    rig.wait_settled()
+    rig.wait_routes()
+    assert len(rig.routes()) == 20
 
 
 def test_i4_odd_pod_networks_stop_nothing(rig):

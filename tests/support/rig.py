@@ -22,6 +22,8 @@ from support.wait import wait_for
 
 GATEWAY, GATEWAY_OFPORT = "antrea-gw0", 32769
 POD_CIDRS = ("10.10.1.0/24", "2001:db8:10:1::/64")
+SERVICE_NETWORKS = ("10.96.", "2001:db8:96:")
+ROUTE_PROTOCOL = "201"
 OURS = 0xf9                     # First byte of our cookies.
 CATEGORY_SERVICE = 3
 COOKIE = re.compile(r"\bcookie=0x([0-9a-f]+)")
@@ -151,8 +153,9 @@ class Rig:
         self.dir = pathlib.Path(directory)
         self.ns = Namespace("rig")
         # The dummy switch makes none; the daemon wants to give it addresses.
-        self.ns.ip("link", "add", GATEWAY, "type", "veth", "peer", "name",
-                   "gw-peer")
+        self.ns.batch(
+            "link add %s type veth peer name gw-peer" % GATEWAY,
+            "link set gw-peer up", "link set %s up" % GATEWAY)
         self.switch = ovs.PrivateSwitch(self.dir / "switch", dummy=True,
                                         netns=self.ns.name)
         self.api = ApiServer(self.dir / "apiserver", netns=self.ns.name)
@@ -246,6 +249,37 @@ class Rig:
         wait_for(equal, 15, "%s of %s" % (expected, address),
                  lambda: "last seen: %s\n%s" % (seen[-1], self.dump()))
         return self
+
+    # The host.
+
+    def routes(self):
+        """(destination, source) of the host's routes that are the daemon's
+        and lead to Services."""
+        text = "".join(self.ns.ip(family, "route", "show", "proto",
+                                  ROUTE_PROTOCOL) for family in ("-4", "-6"))
+        return {(found[1], found[2])
+                for found in re.finditer(r"^(\S+) via .* src (\S+)", text,
+                                         re.MULTILINE)
+                if found[1].startswith(SERVICE_NETWORKS)}
+
+    def wanted_routes(self):
+        """The same, by what the daemon says to serve and where the node's pod
+        networks have their gateway."""
+        node = self.api.get("nodes", "", "n1").obj
+        gateways = {}
+        for cidr in reversed(node["spec"]["podCIDRs"]):
+            gateways[":" in cidr] = objects.nth(cidr, 1)
+        addresses = {line.split()[5] for line in
+                     self.daemon.appctl("services").splitlines()[1:]}
+        return {(address, gateways[":" in address]) for address in addresses
+                if (":" in address) in gateways}
+
+    def wait_routes(self):
+        """Waits until the two are equal."""
+        wait_for(lambda: self.routes() == self.wanted_routes(), 10,
+                 "the host's routes", lambda: "there: %s\nwanted: %s\n%s" % (
+                     sorted(self.routes()), sorted(self.wanted_routes()),
+                     self.dump()))
 
     # Pods.
 
