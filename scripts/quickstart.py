@@ -19,7 +19,9 @@ from support import objects                            # noqa: E402
 from support.apiserver import ApiServer                # noqa: E402
 from support.daemon import Ofproxyd                    # noqa: E402
 from support.netns import Netns                        # noqa: E402
+from support.ovs import PrivateSwitch                  # noqa: E402
 from support.traffic import Client, Server, ask_once   # noqa: E402
+from support.wait import wait_for                      # noqa: E402
 
 WEB, WEB6, DNS, EMPTY = "10.96.0.10", "2001:db8:96::10", "10.96.0.53", \
     "10.96.0.99"
@@ -237,30 +239,40 @@ def linger(cluster):
         input("  Enter ends it. ")
 
 
+# The daemon has to be in this machine's network to reach the API server; with
+# these it can't change anything in it: settings are read-only, and there is no
+# link of the gateway's name.
+READ_ONLY = ("unshare", "--mount", "sh", "-c",
+             "mount --bind /proc/sys /proc/sys && "
+             "mount -o remount,ro,bind /proc/sys && exec \"$@\"", "-")
+NO_LINK = "ofp-quickstart"
+
+
 def show_real_cluster(stack, directory, options):
-    """The same daemon and a private bridge, with a real API server."""
+    """The same daemon and a private bridge without packets, with a real API
+    server."""
     title("ofproxyd with the API server of %s" % options.kubeconfig)
-    maker = Netns()
-    stack.callback(maker.close)
-    switch = stack.enter_context(_plain_switch(directory / "switch"))
-    daemon = Ofproxyd(directory / "ofproxyd", None, switch,
-                      node=options.node, kubeconfig=options.kubeconfig)
+    switch = stack.enter_context(
+        PrivateSwitch(directory / "switch", dummy=True))
+    daemon = Ofproxyd(directory / "ofproxyd", options.kubeconfig, switch,
+                      node=options.node, wrapper=READ_ONLY,
+                      hostGateway=NO_LINK)
     stack.callback(daemon.stop)
     daemon.start()
-    daemon.wait_synced(60)
-    done("in sync; nothing outside a private bridge was touched")
+    daemon.wait_log("first complete picture", 60)
+    wait_for(lambda: "pending 0, in flight 0" in daemon.appctl("sync"), 60,
+             "the bridge to be programmed", daemon)
+    done("all Services are on a private bridge; nothing else was touched")
     for line in daemon.appctl("sync").splitlines():
-        say("    " + line)
-    say(daemon.appctl("services"))
+        if re.match(r"Services|EndpointSlices|Nodes|objects|switch|wanted",
+                    line):
+            say("    " + line)
+    command("ovs-appctl -t %s services" % daemon.ctl)
+    for line in daemon.appctl("services").splitlines():
+        say("    " + re.sub(" {3,}", "  ", line))
     if not options.once:
-        command("ovs-appctl -t %s services" % daemon.ctl)
         with contextlib.suppress(EOFError, KeyboardInterrupt):
             input("  Enter ends it. ")
-
-
-def _plain_switch(directory):
-    from support.ovs import PrivateSwitch  # pylint: disable=C0415
-    return PrivateSwitch(directory, dummy=True)
 
 
 def show(stack, directory, options):

@@ -73,7 +73,8 @@ def api_kubeconfig(api, directory):
 
 
 class Ofproxyd:
-    """A daemon for `switch` (ovs.PrivateSwitch) and `api` (ApiServer).
+    """A daemon for `switch` (ovs.PrivateSwitch) and `api` (ApiServer, or the
+    path of a kubeconfig).
 
     It runs in the switch's network namespace.  'config' are further keys of
     antrea-agent.conf, nested as there; 'wrapper' a command that runs it, such
@@ -87,7 +88,9 @@ class Ofproxyd:
         self.config = self.dir / "antrea-agent.conf"
         self.log = self.dir / "ofproxyd.log"
         self.ctl = self.dir / "ofproxyd.ctl"
-        self.kubeconfig = api_kubeconfig(api, self.dir)
+        self.kubeconfig = (pathlib.Path(api).resolve()
+                           if isinstance(api, (str, os.PathLike))
+                           else api_kubeconfig(api, self.dir))
         self.allowed = list(ovs.HARMLESS)
         self._process = None
         self.write_config(**config)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts/quickstart shows (without its installing and building)."""
+import os
+import re
+import subprocess
+import sys
+
+from support import objects
+from support.daemon import ROOT, api_kubeconfig
+
+
+def quickstart(*args):
+    """What it prints."""
+    return subprocess.run(
+        [sys.executable, ROOT / "scripts" / "quickstart.py", "--once", *args],
+        env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"), check=True,
+        stdout=subprocess.PIPE, text=True, timeout=120).stdout
+
+
+def test_all_scenes_play_without_a_failed_connection():
+    """To the end, and everything is taken away."""
+    text = quickstart()
+    failed = re.findall(r"(\d+) connections.*, (\d+) failed", text)
+    assert len(failed) == 2
+    assert all(int(n) > 100 and not int(bad) for n, bad in failed)
+    assert "Connection refused" in text
+    assert "0 flow puts, 0 flow deletes, 0 group puts" in text
+    assert "taken away" in text.splitlines()[-1]
+
+
+def test_a_real_cluster_is_only_read(tls_apiserver, tmp_path):
+    """Its Services are on a private bridge; this machine stays as it is."""
+    tls_apiserver.apply_all([
+        objects.node("quickstart", ["10.10.1.0/24"]),
+        objects.service("shop", "web"),
+        objects.slice_("shop", "web", ["10.10.1.5"])])
+    text = quickstart("--kubeconfig",
+                      str(api_kubeconfig(tls_apiserver, tmp_path)))
+    assert re.search(r"shop/web.* 10\.96\.0\.10 .*select", text)
+    assert not os.path.exists("/sys/class/net/ofp-quickstart")
