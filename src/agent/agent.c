@@ -232,6 +232,7 @@ run_round(struct agent *a)
         drained = services_run(a->services, start_ms + RENDER_MS);
         if (drained && !a->complete) {
             a->complete = true;
+            local_adopt(a->local);
             flowtab_set_complete(a->flowtab, true);
             VLOG_INFO("first complete picture: from now on what is not "
                       "wanted is removed");

@@ -27,6 +27,10 @@ struct local {
     struct cidr pod_cidrs[MAX_POD_CIDRS];
     struct cidr gateway_addrs[N_IP_FAMILIES]; /* "::"/0 if none. */
 
+    /* Flows of the node that the switch had when we came, as long as no Node
+     * tells which it should have. */
+    struct fout kept;
+
     uint64_t *pod_owners; /* That want flows, ascending. */
     size_t n_pods;
 
@@ -56,6 +60,8 @@ void
 local_destroy(struct local *l)
 {
     if (l) {
+        fout_clear(&l->kept);
+        free(l->kept.items);
         free(l->pod_owners);
         free(l);
     }
@@ -115,6 +121,7 @@ read_node(struct local *l)
     if (!n) {
         return;
     }
+    fout_clear(&l->kept);
     memcpy(l->pod_cidrs, cidrs, n * sizeof *cidrs);
     l->node.n_pod_cidrs = n;
     memset(l->gateway_addrs, 0, sizeof l->gateway_addrs);
@@ -141,6 +148,27 @@ read_gateway(struct local *l, const struct ovsdb_state *db)
 
 /* The bridge. */
 
+static void
+keep_flow(const struct fitem *have, void *l_)
+{
+    struct local *l = l_;
+
+    if (fitem_cookie(have) == cookie_make(COOKIE_PIPELINE, 0)) {
+        fout_add(&l->kept, fitem_ref(have));
+    }
+}
+
+static bool
+has_key(const struct fout *out, const struct fitem *item)
+{
+    for (size_t i = 0; i < out->n; i++) {
+        if (fitem_key_equals(out->items[i], item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static size_t
 want_node(struct local *l)
 {
@@ -153,6 +181,11 @@ want_node(struct local *l)
     size_t n;
 
     pipe_render_node(&l->node, &out);
+    for (size_t i = 0; i < l->kept.n; i++) {
+        if (!has_key(&out, l->kept.items[i])) {
+            fout_add(&out, fitem_ref(l->kept.items[i]));
+        }
+    }
     n = flowtab_want(l->cfg.flowtab, &owner, &out);
     free(out.items);
     return n;
@@ -258,6 +291,15 @@ local_run(struct local *l, const struct ovsdb_state *db)
     return n > 0;
 }
 
+void
+local_adopt(struct local *l)
+{
+    if (!l->node.n_pod_cidrs) {
+        flowtab_for_each_have(l->cfg.flowtab, keep_flow, l);
+        want_node(l);
+    }
+}
+
 /* Routes. */
 
 /* Fills '*ret' with the route to 'dst'.  Returns false if there can't be
@@ -350,7 +392,7 @@ set_all_routes(struct local *l, const struct services *services)
         }
         services_for_each(services, NULL, NULL, add_unit_route, &list);
     }
-    l->want.complete = true;
+    l->want.complete = l->node.n_pod_cidrs > 0;
     want_host(l);
     host_set_routes(l->cfg.host, list.routes, list.n);
     free(list.routes);

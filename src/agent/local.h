@@ -40,6 +40,11 @@ void local_destroy(struct local *); /* NULL is allowed. */
  * the wishes for the bridge changed. */
 bool local_run(struct local *, const struct ovsdb_state *db);
 
+/* All objects have been listed and the switch was read; what is not wanted
+ * goes from now on.  A node without a Node object, or without pod CIDRs, keeps
+ * what it has: after a restart as while running. */
+void local_adopt(struct local *);
+
 /* Sets the host's routes for the cluster IPs of 'services', which are all
  * there are, so that others are removed.  The cost follows the number of
  * changes but for the first time, and after the gateway's addresses have

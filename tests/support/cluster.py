@@ -232,15 +232,14 @@ class Cluster:
         lengths = {4: 24, 6: 64}
         self.outside.sysctl(net__ipv6__conf__default__accept_dad=0)
         first, *rest = self.families
-        link, _ = self._netns.connect(
+        here, there = self._netns.connect(
             self.node, self.outside, "%s/%d" % (NODE[first], lengths[first]),
             "%s/%d" % (OUTSIDE[first], lengths[first]))
-        there = self.outside.ip("-o", "link").rsplit("w", 1)[1].split("@")[0]
         for f in rest:
             self.node.ip("addr", "add", "%s/%d" % (NODE[f], lengths[f]),
-                         "dev", link, "nodad")
+                         "dev", here, "nodad")
             self.outside.ip("addr", "add", "%s/%d" % (OUTSIDE[f], lengths[f]),
-                            "dev", "w" + there, "nodad")
+                            "dev", there, "nodad")
         for cidr in self.node.cidrs:
             self.outside.ip("route", "add", str(cidr), "via",
                             NODE[cidr.version])
@@ -255,7 +254,8 @@ class Cluster:
             self.api.stop()
         self._netns.close()
 
-    __enter__ = lambda self: self
+    def __enter__(self):
+        return self
 
     def __exit__(self, *_):
         self.close()
