@@ -80,7 +80,7 @@ def without_ids(line, names):
 
 def service_flow(flows, address, port, proto):
     """The flow of ServiceLB for an address, or None."""
-    parts = ["table=ServiceLB,", "priority=200",
+    parts = ["table=12,", "priority=200",
              "ipv6_dst=%s," % address if ":" in address
              else "nw_dst=%s," % address, "tp_dst=%d " % port,
              ",%s," % (proto + "6" if ":" in address else proto)]
@@ -103,11 +103,14 @@ def endpoints_in(groups, group_id):
 
 
 class State:
-    """What is ours on a bridge, and the names that go with the ids."""
+    """What is ours on a bridge, and the names that go with the ids.
+
+    Tables and ports have numbers here: their names come by another way than
+    the flows, and at another time."""
 
     def __init__(self, switch, daemon):
-        self.lines = [line for line in switch.dump_flows()
-                      + switch.dump_groups() if is_ours(line)]
+        self.lines = [line for line in switch.dump_flows(names=False)
+                      + switch.dump_groups(names=False) if is_ours(line)]
         self.ids = {unit: number for unit, number in units(daemon)}
 
     @property
@@ -225,8 +228,9 @@ class Rig:
         "reject", "drop", or the endpoints as a sorted list of
         "ADDRESS:PORT"."""
         for _ in range(20):
-            flow = service_flow(self.switch.dump_flows("table=12"), address,
-                                port, proto)
+            flow = service_flow(
+                self.switch.dump_flows("table=12", names=False), address,
+                port, proto)
             if flow is None:
                 return None
             group = re.search(r"group:(\d+)", flow)
