@@ -295,11 +295,15 @@ static void
 measure(struct agent *a)
 {
     struct flowtab_stats stats;
+    bool sent;
 
     /* Groups that linger are no reason to wait. */
     flowtab_get_stats(a->flowtab, &stats);
-    if (ofconn_is_up(a->ofconn) && !stats.n_dirty && !stats.n_in_flight
-        && !stats.n_set_aside) {
+    sent = ofconn_is_up(a->ofconn) && !stats.n_dirty && !stats.n_in_flight;
+
+    /* Nor is what the switch refused one not to forward the rest. */
+    ovsdb_set_filled(a->ovsdb, sent && a->complete);
+    if (sent && !stats.n_set_aside) {
         latency_confirmed(&a->latency, time_usec());
         if (a->complete) {
             latency_first_sync(&a->latency, time_usec());

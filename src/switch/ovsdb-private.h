@@ -49,6 +49,7 @@ struct ovsdb_repair {
     const struct ovsdb_table_name *tables;
     size_t n_tables;
     int layout;
+    bool filled; /* The switch need not wait for flows any more. */
     struct ovsdb_idl_txn *txn;
     struct ovsdb_named *named;
 
@@ -58,6 +59,9 @@ struct ovsdb_repair {
 
 /* Writes into 'r->txn' what the database lacks. */
 void ovsdb_repair(struct ovsdb_repair *r, const struct ovsdb_idl *);
+
+/* True if the switch forwards nothing until it is told to. */
+bool ovsdb_waits_for_flows(const struct ovsrec_open_vswitch *);
 
 /* Look-ups; NULL if there is none. */
 const struct ovsrec_bridge *ovsdb_find_bridge(const struct ovsdb_idl *,

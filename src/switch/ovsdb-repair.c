@@ -27,6 +27,9 @@
 /* What the OpenFlow connection needs. */
 #define PROTOCOL "OpenFlow15"
 
+/* other_config of the switch. */
+#define RESTORE_WAIT_KEY "flow-restore-wait"
+
 const struct ovsrec_bridge *
 ovsdb_find_bridge(const struct ovsdb_idl *idl, const char *name)
 {
@@ -418,6 +421,12 @@ repair_bridge(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
     repair_tables(r, bridge, idl, false);
 }
 
+bool
+ovsdb_waits_for_flows(const struct ovsrec_open_vswitch *ovs)
+{
+    return smap_get_bool(&ovs->other_config, RESTORE_WAIT_KEY, false);
+}
+
 void
 ovsdb_repair(struct ovsdb_repair *r, const struct ovsdb_idl *idl)
 {
@@ -432,5 +441,9 @@ ovsdb_repair(struct ovsdb_repair *r, const struct ovsdb_idl *idl)
         repair_bridge(r, idl, bridge);
     } else {
         insert_bridge(r, idl, ovs);
+    }
+    if (ovs && r->filled && ovsdb_waits_for_flows(ovs)) {
+        ovsrec_open_vswitch_update_other_config_delkey(ovs, RESTORE_WAIT_KEY);
+        did(r, "ended " RESTORE_WAIT_KEY);
     }
 }

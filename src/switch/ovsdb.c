@@ -53,6 +53,8 @@ struct ovsdb {
     struct ovsdb_idl *idl;
     unsigned int seen_seqno; /* Of the contents that the snapshot shows. */
     bool resync;             /* Reconnected, contents not read again yet. */
+    bool filled;             /* The bridge has its flows. */
+    bool restore_wait;       /* The switch waits for them. */
 
     /* Repairing. */
     struct ovsdb_idl_txn *txn; /* In flight, or NULL. */
@@ -132,6 +134,7 @@ register_columns(struct ovsdb_idl *idl)
 {
     static const struct ovsdb_idl_column *const columns[] = {
         &ovsrec_open_vswitch_col_bridges,
+        &ovsrec_open_vswitch_col_other_config,
         &ovsrec_open_vswitch_col_ovs_version,
         &ovsrec_bridge_col_name,
         &ovsrec_bridge_col_datapath_id,
@@ -301,6 +304,7 @@ read_state(struct ovsdb *o)
     if (ovs && ovs->ovs_version) {
         ovs_strlcpy(new.ovs_version, ovs->ovs_version, sizeof new.ovs_version);
     }
+    o->restore_wait = ovs && ovsdb_waits_for_flows(ovs);
     if (bridge) {
         new.bridge_ok = bridge_is_up(bridge);
         read_gateway(o, bridge, &new);
@@ -391,6 +395,7 @@ check_contents(struct ovsdb *o)
         .tables = o->tables,
         .n_tables = o->n_tables,
         .layout = o->layout,
+        .filled = o->filled,
         .txn = ovsdb_idl_txn_create(o->idl),
         .named = &o->repair_named,
         .done = DS_EMPTY_INITIALIZER,
@@ -474,6 +479,13 @@ ovsdb_wait(struct ovsdb *o)
     if (o->state.connected && o->bridge_due_ms != LLONG_MAX) {
         poll_timer_wait_until(o->bridge_due_ms);
     }
+}
+
+void
+ovsdb_set_filled(struct ovsdb *o, bool filled)
+{
+    o->check |= filled && !o->filled && o->restore_wait;
+    o->filled = filled;
 }
 
 const struct ovsdb_state *

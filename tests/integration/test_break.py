@@ -126,6 +126,32 @@ def test_a_bridge_that_is_flushed_without_a_word_is_filled_again(rig):
              "the meter", rig)
 
 
+def test_a_switch_that_waits_for_its_flows_is_told_when_they_are_there(rig):
+    """Antrea's start script makes it wait."""
+    fill(rig, 3)
+    rig.start_daemon()
+    before = rig.switch.state()
+    rig.daemon.allow(r"services: list: ")
+
+    def waits():
+        return "flow-restore-wait" in rig.switch.vsctl(
+            "get", "Open_vSwitch", ".", "other_config")
+
+    rig.daemon.kill()
+    rig.switch.kill_vswitchd()
+    rig.switch.vsctl("--no-wait", "set", "Open_vSwitch", ".",
+                     "other_config:flow-restore-wait=true")
+    rig.switch.start_vswitchd()
+    fault = rig.api.fault(resource="services", verb="list", stall=True)
+    rig.daemon.start()
+    wait_for(lambda: fault.hits, 10, "the list", rig)
+    rig.daemon.wait_flow("table=L3Forwarding")
+    assert waits()
+    rig.api.clear_faults()
+    wait_for(lambda: not waits(), 20, "the end of the wait", rig)
+    assert rig.switch.state() == before
+
+
 def test_a_port_with_the_gateways_addresses_does_not_get_its_packets(rig):
     """Whatever external_ids say."""
     fill(rig, 1)

@@ -204,8 +204,11 @@ def test_the_gateway_comes_back(cluster, family):
     wait_for(lambda: node.run("ip", "link", "show", "antrea-gw0",
                               check=False).returncode == 0, 5,
              "the gateway", daemon)
-    mac = cluster.gateway_mac()
-    daemon.wait_flow("L3Forwarding", "%s" % mac)
+    # Open vSwitch makes the link first and gives it its address then.
+    wait_for(lambda: any("L3Forwarding" in flow for flow in
+                         switch.dump_flows()
+                         if cluster.gateway_mac() in flow), 5,
+             "flows with its MAC address", daemon)
     wait_for(lambda: cluster.gateway(family) + "/" in node.ip(
         "addr", "show", "dev", "antrea-gw0"), 5, "its address", daemon)
     daemon.wait_synced()

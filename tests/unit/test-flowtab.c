@@ -234,6 +234,29 @@ group_of_a_refused_batch_is_in_use_again(void **state OVS_UNUSED)
 }
 
 static void
+item_has_its_groups_when_the_switch_has_all_of_them(void **state OVS_UNUSED)
+{
+    struct flowtab *ft = ft_ready();
+    struct fitem *flow = ft_flow(1, 0, 0, GROUP(1));
+    struct fitem *without = ft_flow(1, 1, 0, 0);
+    struct fitem *group = ft_group(GROUP(1), 1, LEAF(1));
+
+    assert_false(flowtab_has_groups_of(ft, flow));
+    assert_false(flowtab_has_groups_of(ft, without));
+    flowtab_have(ft, fitem_ref(group));
+    assert_true(flowtab_has_groups_of(ft, flow));
+    assert_false(flowtab_has_groups_of(ft, group));
+    flowtab_have(ft, ft_group(LEAF(1), 1, 0));
+    assert_true(flowtab_has_groups_of(ft, group));
+    flowtab_forget(ft);
+    assert_false(flowtab_has_groups_of(ft, flow));
+    fitem_unref(flow);
+    fitem_unref(without);
+    fitem_unref(group);
+    flowtab_destroy(ft);
+}
+
+static void
 group_lingers_when_its_last_user_has_gone(void **state OVS_UNUSED)
 {
     struct flowtab *ft = ft_ready();
@@ -675,6 +698,7 @@ main(void)
         cmocka_unit_test(batch_keeps_to_both_limits_but_holds_one_change),
         cmocka_unit_test(group_that_a_refused_flow_uses_is_kept),
         cmocka_unit_test(group_of_a_refused_batch_is_in_use_again),
+        cmocka_unit_test(item_has_its_groups_when_the_switch_has_all_of_them),
         cmocka_unit_test(group_lingers_when_its_last_user_has_gone),
         cmocka_unit_test(group_that_is_used_again_lingers_anew),
         cmocka_unit_test(unchanged_wishes_are_no_change_in_any_order),

@@ -76,6 +76,12 @@ void ovsdb_destroy(struct ovsdb *); /* NULL is allowed. */
 void ovsdb_run(struct ovsdb *);
 void ovsdb_wait(struct ovsdb *);
 
+/* Tells whether the bridge has all flows that it can get.  A switch that was
+ * started with other_config:flow-restore-wait=true (Antrea's start script does
+ * so) forwards nothing until somebody takes that away: this does, when the
+ * bridge is filled. */
+void ovsdb_set_filled(struct ovsdb *, bool filled);
+
 /* Returns the snapshot; see there for how long it is valid. */
 const struct ovsdb_state *ovsdb_state(const struct ovsdb *);
 
