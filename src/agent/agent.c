@@ -4,8 +4,6 @@
 
 #include "ofproxyd/agent/agent.h"
 
-#include <malloc.h>
-
 #include <openvswitch/poll-loop.h>
 #include <openvswitch/vlog.h>
 
@@ -14,6 +12,7 @@
 #include <util.h>
 
 #include "agent-private.h"
+#include "ofproxyd/base/memory.h"
 #include "ofproxyd/pipeline/tables.h"
 
 VLOG_DEFINE_THIS_MODULE(agent);
@@ -285,7 +284,7 @@ trim_memory(struct agent *a)
         + f.n_unwanted;
     a->n_kept_peak = MAX(a->n_kept_peak, n);
     if (a->n_kept_peak - n > MAX(n, TRIM_MIN)) {
-        malloc_trim(0);
+        memory_trim();
         a->n_kept_peak = n;
     }
 }
@@ -305,8 +304,8 @@ measure(struct agent *a)
     ovsdb_set_filled(a->ovsdb, sent && a->complete);
     if (sent && !stats.n_set_aside) {
         latency_confirmed(&a->latency, time_usec());
-        if (a->complete) {
-            latency_first_sync(&a->latency, time_usec());
+        if (a->complete && latency_first_sync(&a->latency, time_usec())) {
+            memory_trim_after_start();
         }
     }
 }

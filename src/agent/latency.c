@@ -44,12 +44,14 @@ latency_listed(struct latency *l, long long int now_us)
     }
 }
 
-void
+bool
 latency_first_sync(struct latency *l, long long int now_us)
 {
-    if (!l->first_us) {
-        l->first_us = MAX(now_us - l->listed_us, 1);
+    if (l->first_us) {
+        return false;
     }
+    l->first_us = MAX(now_us - l->listed_us, 1);
+    return true;
 }
 
 static int

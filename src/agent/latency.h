@@ -6,6 +6,7 @@
  * the last LATENCY_KEPT rounds, and the first one.  Pure: times are us of a
  * monotonic clock. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,8 +39,9 @@ void latency_confirmed(struct latency *, long long int now_us);
 /* All objects have been listed, at 'now_us'; only the first call counts. */
 void latency_listed(struct latency *, long long int now_us);
 
-/* The switch has all that was listed; only the first call counts. */
-void latency_first_sync(struct latency *, long long int now_us);
+/* The switch has all that was listed; only the first call counts, and returns
+ * true. */
+bool latency_first_sync(struct latency *, long long int now_us);
 
 /* Returns the smallest time that 'percent' of the kept rounds did not exceed,
  * in microseconds, or 0 if there is none.  100 gives the largest. */

@@ -123,8 +123,8 @@ first_sync_is_counted_from_the_end_of_the_lists(void **state)
     assert_int_equal(l.first_us, 0);
     add_round(&l, 50); /* Counts as part of it. */
     assert_int_equal(l.n, 0);
-    latency_first_sync(&l, 700);
-    latency_first_sync(&l, 900);
+    assert_true(latency_first_sync(&l, 700));
+    assert_false(latency_first_sync(&l, 900));
     assert_int_equal(l.first_us, 200);
 }
 
