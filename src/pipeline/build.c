@@ -144,6 +144,18 @@ build_set_field(struct build *b, enum pipe_field field, uint32_t value)
 }
 
 void
+build_move(struct build *b, enum mf_field_id src, enum mf_field_id dst)
+{
+    struct ofpact_reg_move *move = ofpact_put_REG_MOVE(&b->ofpacts);
+
+    move->ofpact.raw = -1;
+    move->src.field = mf_from_id(src);
+    move->src.n_bits = move->src.field->n_bits;
+    move->dst.field = mf_from_id(dst);
+    move->dst.n_bits = move->dst.field->n_bits;
+}
+
+void
 build_set_eth_src(struct build *b, struct eth_addr mac)
 {
     ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_ETH_SRC), &mac, NULL);
@@ -153,6 +165,19 @@ void
 build_set_eth_dst(struct build *b, struct eth_addr mac)
 {
     ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_ETH_DST), &mac, NULL);
+}
+
+void
+build_set_tunnel_dst(struct build *b, const struct ip *ip)
+{
+    if (ip_family(ip) == IP_V4) {
+        ovs_be32 v4 = ip_v4(ip);
+
+        ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_TUN_DST), &v4, NULL);
+    } else {
+        ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_TUN_IPV6_DST),
+                             &ip->in6, NULL);
+    }
 }
 
 void

@@ -63,8 +63,11 @@ void build_match_ct_state(struct build *, uint32_t set, uint32_t clear);
 
 /* Actions. */
 void build_set_field(struct build *, enum pipe_field, uint32_t value);
+/* All of 'src' to 'dst', which is as long. */
+void build_move(struct build *, enum mf_field_id src, enum mf_field_id dst);
 void build_set_eth_src(struct build *, struct eth_addr);
 void build_set_eth_dst(struct build *, struct eth_addr);
+void build_set_tunnel_dst(struct build *, const struct ip *);
 void build_resubmit(struct build *, enum pipe_table);
 void build_goto(struct build *, enum pipe_table);
 void build_output_normal(struct build *);
@@ -109,11 +112,14 @@ build_snat_zone(enum ip_family family)
 
 /* The stages: each renders the flows of its tables (tables.def, "owner"). */
 void classify_render_node(const struct pipe_node *, struct build *);
+void classify_render_peer(const struct pipe_peer *, struct build *);
 void classify_render_pod(const struct pipe_node *, const struct pipe_pod *,
                          struct build *);
 void conntrack_render_node(const struct pipe_node *, struct build *);
 void conntrack_render_pod(const struct pipe_pod *, struct build *);
 void routing_render_node(const struct pipe_node *, struct build *);
+void routing_render_peer(const struct pipe_node *, const struct pipe_peer *,
+                         struct build *);
 void routing_render_pod(const struct pipe_node *, const struct pipe_pod *,
                         struct build *);
 void service_render_node(const struct pipe_node *, struct build *);

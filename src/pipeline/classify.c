@@ -29,44 +29,70 @@ render_root(struct build *b)
 
 /* ARP. */
 
+/* Turns a request for 'target', any address if NULL, into its own answer. */
 static void
-put_move(struct ofpbuf *ofpacts, enum mf_field_id src, enum mf_field_id dst)
+render_arp_answer(struct build *b, const struct ip *target)
 {
-    struct ofpact_reg_move *move = ofpact_put_REG_MOVE(ofpacts);
-
-    move->ofpact.raw = -1;
-    move->src.field = mf_from_id(src);
-    move->src.n_bits = move->src.field->n_bits;
-    move->dst.field = mf_from_id(dst);
-    move->dst.n_bits = move->dst.field->n_bits;
-}
-
-/* Turns a request for the virtual address into its own answer. */
-static void
-render_arp_responder(struct build *b)
-{
-    struct ip vip = pipe_virtual_ip(IP_V4);
     struct eth_addr mac = pipe_virtual_mac();
-    ovs_be32 spa = ip_v4(&vip);
     ovs_be16 reply = htons(ARP_OP_REPLY);
     struct ofpbuf *a = &b->ofpacts;
 
     build_flow(b, PIPE_T_ARP_RESPONDER, PIPE_PRIO_NORMAL);
     match_set_dl_type(&b->match, htons(ETH_TYPE_ARP));
     match_set_nw_proto(&b->match, ARP_OP_REQUEST);
-    match_set_nw_dst(&b->match, spa);
-    put_move(a, MFF_ETH_SRC, MFF_ETH_DST);
-    ofpact_put_set_field(a, mf_from_id(MFF_ETH_SRC), &mac, NULL);
+    build_move(b, MFF_ETH_SRC, MFF_ETH_DST);
+    build_set_eth_src(b, mac);
     ofpact_put_set_field(a, mf_from_id(MFF_ARP_OP), &reply, NULL);
-    put_move(a, MFF_ARP_SHA, MFF_ARP_THA);
+    build_move(b, MFF_ARP_SHA, MFF_ARP_THA);
     ofpact_put_set_field(a, mf_from_id(MFF_ARP_SHA), &mac, NULL);
-    put_move(a, MFF_ARP_SPA, MFF_ARP_TPA);
-    ofpact_put_set_field(a, mf_from_id(MFF_ARP_SPA), &spa, NULL);
+    if (target) {
+        ovs_be32 spa = ip_v4(target);
+
+        match_set_nw_dst(&b->match, spa);
+        build_move(b, MFF_ARP_SPA, MFF_ARP_TPA);
+        ofpact_put_set_field(a, mf_from_id(MFF_ARP_SPA), &spa, NULL);
+    } else {
+        build_move(b, MFF_ARP_SPA, pipe_fields[PIPE_F_SWAP].reg);
+        build_move(b, MFF_ARP_TPA, MFF_ARP_SPA);
+        build_move(b, pipe_fields[PIPE_F_SWAP].reg, MFF_ARP_TPA);
+    }
     ofpact_put_OUTPUT(a)->port = OFPP_IN_PORT;
     build_done(b);
+}
+
+static void
+render_arp_responder(const struct pipe_node *node, struct build *b)
+{
+    if (node->mode == CFG_NETWORK_POLICY_ONLY) {
+        /* The bridge is the next hop to everywhere, whatever address the
+         * primary network gave to its router. */
+        render_arp_answer(b, NULL);
+    } else {
+        struct ip vip = pipe_virtual_ip(IP_V4);
+
+        render_arp_answer(b, &vip);
+    }
 
     build_flow(b, PIPE_T_ARP_RESPONDER, PIPE_PRIO_LOW);
     match_set_dl_type(&b->match, htons(ETH_TYPE_ARP));
+    build_output_normal(b);
+    build_done(b);
+}
+
+/* A port that asks for its own address announces it, or wants to know whether
+ * another has it: answered for any address it would be told so. */
+static void
+render_arp_announcement(const struct pipe_node *node, struct build *b,
+                        uint16_t ofport, const struct ip *ip)
+{
+    if (node->mode != CFG_NETWORK_POLICY_ONLY) {
+        return;
+    }
+    build_flow(b, PIPE_T_ARP_RESPONDER, PIPE_PRIO_HIGH);
+    match_set_in_port(&b->match, u16_to_ofp(ofport));
+    match_set_dl_type(&b->match, htons(ETH_TYPE_ARP));
+    match_set_nw_proto(&b->match, ARP_OP_REQUEST);
+    match_set_nw_dst(&b->match, ip_v4(ip));
     build_output_normal(b);
     build_done(b);
 }
@@ -146,17 +172,45 @@ render_gateway(const struct pipe_node *node, struct build *b)
     if (!ip_is_none(&node->gateway_ips[IP_V4])) {
         render_arp_guard(b, node->gateway_ofport, node->gateway_mac,
                          &node->gateway_ips[IP_V4]);
+        render_arp_announcement(node, b, node->gateway_ofport,
+                                &node->gateway_ips[IP_V4]);
     }
+}
+
+/* What another node sent has been through its guard and carries MAC addresses
+ * of the way between nodes.  Neighbour discovery doesn't come this way. */
+static void
+render_tunnel(const struct pipe_node *node, struct build *b)
+{
+    build_flow(b, PIPE_T_CLASSIFIER, PIPE_PRIO_NORMAL);
+    match_set_in_port(&b->match, u16_to_ofp(node->tunnel_ofport));
+    build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
+    build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+    build_goto(b, PIPE_T_UNSNAT);
+    build_done(b);
 }
 
 void
 classify_render_node(const struct pipe_node *node, struct build *b)
 {
     render_root(b);
-    render_arp_responder(b);
+    render_arp_responder(node, b);
     render_ipv6(b);
     if (node->gateway_ofport) {
         render_gateway(node, b);
+    }
+    if (node->tunnel_ofport) {
+        render_tunnel(node, b);
+    }
+}
+
+/* Another node: hosts whose routes name a peer's gateway as the next hop, as
+ * Antrea's agent writes them, ask for its address. */
+void
+classify_render_peer(const struct pipe_peer *peer, struct build *b)
+{
+    if (peer->path == PIPE_TUNNEL && ip_family(&peer->gateway) == IP_V4) {
+        render_arp_answer(b, &peer->gateway);
     }
 }
 
@@ -189,7 +243,6 @@ classify_render_pod(const struct pipe_node *node, const struct pipe_pod *pod,
 {
     bool v6 = false;
 
-    (void) node;
     build_flow(b, PIPE_T_CLASSIFIER, PIPE_PRIO_LOW);
     match_set_in_port(&b->match, u16_to_ofp(pod->ofport));
     build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_POD);
@@ -207,6 +260,7 @@ classify_render_pod(const struct pipe_node *node, const struct pipe_pod *pod,
         render_spoof_guard(b, pod, &host);
         if (ip_family(ip) == IP_V4) {
             render_arp_guard(b, pod->ofport, pod->mac, ip);
+            render_arp_announcement(node, b, pod->ofport, ip);
         } else {
             v6 = true;
         }

@@ -102,7 +102,9 @@ build_snat_commit(struct build *b, enum ip_family family)
 }
 
 /* What came from the gateway port and is routed back to it: the host would
- * take a packet from its own address for a forgery. */
+ * take a packet from its own address for a forgery.  What leaves by the
+ * tunnel instead needs nothing while all of it is the host's own: its source
+ * is the gateway's address, which the peer sends answers to by the tunnel. */
 static void
 render_snat_mark(struct build *b, enum ip_family family)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The node and a pod, stage by stage, and the addresses of the pipeline's
- * own. */
+/* The node, a pod and another node, stage by stage, and the addresses of the
+ * pipeline's own. */
 
 #include "ofproxyd/pipeline/pipeline.h"
 
@@ -61,6 +61,26 @@ pipe_render_node(const struct pipe_node *node, struct fout *out)
     conntrack_render_node(node, &b);
     service_render_node(node, &b);
     routing_render_node(node, &b);
+    build_uninit(&b);
+}
+
+void
+pipe_render_peer(const struct pipe_node *node, uint32_t object_id,
+                 const struct pipe_peer *peers, size_t n, struct fout *out)
+{
+    struct build b;
+
+    if (!node->gateway_ofport || node->mode == CFG_NETWORK_POLICY_ONLY) {
+        return;
+    }
+    build_init(&b, out, cookie_make(COOKIE_NODE, object_id));
+    for (size_t i = 0; i < n; i++) {
+        if (peers[i].path == PIPE_TUNNEL && ip_is_none(&peers[i].tunnel_dst)) {
+            continue;
+        }
+        classify_render_peer(&peers[i], &b);
+        routing_render_peer(node, &peers[i], &b);
+    }
     build_uninit(&b);
 }
 

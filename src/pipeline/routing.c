@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From the destination address to the output port. */
+/* From the destination address to the output port.
+ *
+ * A node is one hop, whether its bridge or its host is the router: the bridge
+ * counts what it routes between pods and tunnels, and nothing that enters or
+ * leaves by the gateway port, where the host counts, or is the end. */
 
 #include "build.h"
 
@@ -14,6 +18,7 @@ build_to_gateway(const struct pipe_node *node, struct build *b)
 {
     build_set_eth_dst(b, node->gateway_mac);
     build_set_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
+    build_goto(b, PIPE_T_SNAT_MARK);
 }
 
 static void
@@ -24,27 +29,28 @@ render_gateway_routes(const struct pipe_node *node, struct build *b,
         build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_HIGH);
         build_match_dst(b, &node->gateway_ips[family]);
         build_to_gateway(node, b);
-        build_goto(b, PIPE_T_DEC_TTL);
         build_done(b);
     }
 
-    /* Answers leave the way that the question came. */
+    /* Answers leave by the gateway if the question came that way, wherever the
+     * endpoint is.  Where it came by the tunnel no flow is needed: its source
+     * is in a peer's pod network, where pods' own packets find their way. */
     build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_HIGH);
     build_match_family(b, family);
     build_match_ct_state(b, CS_REPLY_DIR | CS_TRACKED, 0);
     build_match_field(b, PIPE_F_CT_SOURCE, PIPE_V_CT_SOURCE_GATEWAY);
     build_to_gateway(node, b);
-    build_goto(b, PIPE_T_DEC_TTL);
     build_done(b);
 
-    /* A Service's endpoint outside the pod network.  The host, which is the
-     * router, counts the hop. */
+    /* A Service's endpoint outside the pod network; with networkPolicyOnly
+     * everything that is not for a pod of this node. */
     build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_LOW);
     build_match_family(b, family);
-    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
-    build_match_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+    if (node->mode != CFG_NETWORK_POLICY_ONLY) {
+        build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+        build_match_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+    }
     build_to_gateway(node, b);
-    build_goto(b, PIPE_T_SNAT_MARK);
     build_done(b);
 }
 
@@ -57,7 +63,7 @@ render_l3_miss(struct build *b)
     build_done(b);
 }
 
-/* The host has counted its own hop. */
+/* What the host sent is counted already. */
 static void
 render_dec_ttl(struct build *b)
 {
@@ -83,13 +89,31 @@ render_dec_ttl(struct build *b)
 }
 
 static void
+build_l2_output(struct build *b, uint16_t ofport)
+{
+    build_set_field(b, PIPE_F_TARGET_PORT, ofport);
+    build_set_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
+    build_goto(b, PIPE_T_CT_COMMIT);
+}
+
+static void
 render_l2(struct build *b, struct eth_addr mac, uint16_t ofport)
 {
     build_flow(b, PIPE_T_L2_FORWARDING, PIPE_PRIO_NORMAL);
     match_set_dl_dst(&b->match, mac);
-    build_set_field(b, PIPE_F_TARGET_PORT, ofport);
-    build_set_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
-    build_goto(b, PIPE_T_CT_COMMIT);
+    build_l2_output(b, ofport);
+    build_done(b);
+}
+
+/* Only with a tunnel destination: the host uses the same MAC address for
+ * Services, also for one that is gone. */
+static void
+render_l2_tunnel(const struct pipe_node *node, struct build *b)
+{
+    build_flow(b, PIPE_T_L2_FORWARDING, PIPE_PRIO_NORMAL);
+    match_set_dl_dst(&b->match, pipe_virtual_mac());
+    build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_TUNNEL);
+    build_l2_output(b, node->tunnel_ofport);
     build_done(b);
 }
 
@@ -113,15 +137,15 @@ render_output(struct build *b)
     build_done(b);
 }
 
-void
-routing_render_node(const struct pipe_node *node, struct build *b)
+/* Pods of this node among themselves: their MAC addresses are right unless a
+ * Service was in between.  Without a pod network of the node's own they are
+ * not: each pod has routed to somewhere else. */
+static void
+render_pod_network(const struct pipe_node *node, struct build *b)
 {
-    render_l3_miss(b);
-    render_dec_ttl(b);
-    render_output(b);
-
-    /* Pods of this node among themselves: their MAC addresses are right
-     * unless a Service was in between. */
+    if (node->mode == CFG_NETWORK_POLICY_ONLY) {
+        return;
+    }
     for (size_t i = 0; i < node->n_pod_cidrs; i++) {
         build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
         build_match_dst_cidr(b, &node->pod_cidrs[i]);
@@ -129,13 +153,43 @@ routing_render_node(const struct pipe_node *node, struct build *b)
         build_goto(b, PIPE_T_L2_FORWARDING);
         build_done(b);
     }
+}
 
+void
+routing_render_node(const struct pipe_node *node, struct build *b)
+{
+    render_l3_miss(b);
+    render_dec_ttl(b);
+    render_output(b);
+    render_pod_network(node, b);
     if (node->gateway_ofport) {
         for (int f = 0; f < N_IP_FAMILIES; f++) {
             render_gateway_routes(node, b, f);
         }
         render_l2(b, node->gateway_mac, node->gateway_ofport);
     }
+    if (node->tunnel_ofport) {
+        render_l2_tunnel(node, b);
+    }
+}
+
+void
+routing_render_peer(const struct pipe_node *node, const struct pipe_peer *peer,
+                    struct build *b)
+{
+    build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
+    build_match_dst_cidr(b, &peer->pod_cidr);
+    switch (peer->path) {
+    case PIPE_TUNNEL:
+        build_set_eth_src(b, node->gateway_mac);
+        build_set_eth_dst(b, pipe_virtual_mac());
+        build_set_tunnel_dst(b, &peer->tunnel_dst);
+        build_set_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_TUNNEL);
+        build_goto(b, PIPE_T_DEC_TTL);
+        break;
+    case PIPE_ROUTED: build_to_gateway(node, b); break;
+    }
+    build_done(b);
 }
 
 void
@@ -145,7 +199,9 @@ routing_render_pod(const struct pipe_node *node, const struct pipe_pod *pod,
     for (size_t i = 0; i < pod->n_ips; i++) {
         build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
         build_match_dst(b, &pod->ips[i]);
-        build_match_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+        if (node->mode != CFG_NETWORK_POLICY_ONLY) {
+            build_match_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+        }
         build_set_eth_src(b, node->gateway_mac);
         build_set_eth_dst(b, pod->mac);
         build_goto(b, PIPE_T_DEC_TTL);

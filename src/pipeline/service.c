@@ -2,7 +2,9 @@
 
 /* The Service look-up: from (address, protocol, port) to a verdict.
  *
- * A new connection passes NodePortMark (which runs SessionAffinity on the
+ * What a tunnel brings is not looked up: the sender has chosen, and to choose
+ * again could send it on to a third node.  Any other new connection passes
+ * NodePortMark (which runs SessionAffinity on the
  * side) to ServiceLB.  A flow there sends it to its group, whose bucket
  * translates and commits it in one action; or marks it as without endpoint,
  * and EndpointDNAT hands it to the daemon for a reject; or drops it.  What
@@ -39,6 +41,11 @@ render_reject(const struct pipe_node *node, struct build *b)
 void
 service_render_node(const struct pipe_node *node, struct build *b)
 {
+    build_flow(b, PIPE_T_PRE_ROUTING, PIPE_PRIO_NORMAL);
+    build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
+    build_goto(b, PIPE_T_L3_FORWARDING);
+    build_done(b);
+
     /* Remembered clients are looked up on the side: a learned flow can't go
      * on to another table. */
     build_flow(b, PIPE_T_NODE_PORT, PIPE_PRIO_MISS);

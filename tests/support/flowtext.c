@@ -202,6 +202,11 @@ const char *const flowtext_samples[] = {
       "set_field:aa:bb:cc:dd:ee:ff->arp_sha,"
       "move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],"
       "set_field:169.254.0.253->arp_spa,IN_PORT",
+    C "table=2,priority=200,arp,arp_op=1 "
+      "actions=move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],"
+      "move:NXM_OF_ARP_SPA[]->NXM_NX_REG2[],"
+      "move:NXM_OF_ARP_TPA[]->NXM_OF_ARP_SPA[],"
+      "move:NXM_NX_REG2[]->NXM_OF_ARP_TPA[],IN_PORT",
     C "table=2,priority=190,arp actions=NORMAL",
     C "table=3,priority=200,in_port=LOCAL "
       "actions=set_field:0x2/0xf->reg0,goto_table:4",

@@ -35,7 +35,9 @@ static struct pipe_node
 make_node(void)
 {
     struct pipe_node node = {
+        .mode = CFG_ENCAP,
         .gateway_ofport = 32769,
+        .tunnel_ofport = 32768,
         .gateway_mac = gateway_mac,
         .gateway_ips = { ip("192.0.2.1"), ip("2001:db8:1::1") },
         .pod_cidrs = pod_cidrs,
@@ -89,14 +91,46 @@ fields_of_one_register_do_not_overlap(void **state)
 }
 
 static void
-node_renders_as_expected(void **state)
+node_renders_as_expected_in_each_mode(void **state)
+{
+    static const struct {
+        const char *name;
+        enum cfg_encap_mode mode;
+        uint16_t tunnel_ofport;
+    } cases[] = {
+        { "node.txt", CFG_ENCAP, 32768 },
+        { "node.txt", CFG_HYBRID, 32768 },
+        { "node-without-tunnel.txt", CFG_NO_ENCAP, 0 },
+        { "node-without-tunnel.txt", CFG_ENCAP, 0 }, /* Yet. */
+        { "node-network-policy-only.txt", CFG_NETWORK_POLICY_ONLY, 0 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct pipe_node node = make_node();
+        struct fout out = FOUT_INIT;
+
+        node.mode = cases[i].mode;
+        node.tunnel_ofport = cases[i].tunnel_ofport;
+        pipe_render_node(&node, &out);
+        check(cases[i].name, &out);
+    }
+}
+
+/* The gateway has the node's own address, and there is no pod network. */
+static void
+k4_a_node_without_pod_networks_renders_the_same(void **state)
 {
     struct pipe_node node = make_node();
     struct fout out = FOUT_INIT;
 
     (void) state;
+    node.mode = CFG_NETWORK_POLICY_ONLY;
+    node.tunnel_ofport = 0;
+    node.pod_cidrs = NULL;
+    node.n_pod_cidrs = 0;
     pipe_render_node(&node, &out);
-    check("node.txt", &out);
+    check("node-network-policy-only.txt", &out);
 }
 
 static void
@@ -111,8 +145,14 @@ node_without_gateway_renders_what_does_not_name_it(void **state)
 }
 
 static void
-pod_renders_as_expected(void **state)
+pod_renders_as_expected_in_each_mode(void **state)
 {
+    static const char *const names[] = {
+        [CFG_ENCAP] = "pod.txt",
+        [CFG_NO_ENCAP] = "pod.txt",
+        [CFG_HYBRID] = "pod.txt",
+        [CFG_NETWORK_POLICY_ONLY] = "pod-network-policy-only.txt",
+    };
     struct pipe_node node = make_node();
     struct ip ips[] = { ip("192.0.2.7"), ip("2001:db8:1::7") };
     struct pipe_pod pod = {
@@ -124,12 +164,104 @@ pod_renders_as_expected(void **state)
     struct fout out = FOUT_INIT;
 
     (void) state;
-    pipe_render_pod(&node, &pod, &out);
-    check("pod.txt", &out);
+    for (size_t mode = 0; mode < ARRAY_SIZE(names); mode++) {
+        node.mode = mode;
+        pipe_render_pod(&node, &pod, &out);
+        check(names[mode], &out);
+        out = (struct fout) FOUT_INIT;
+    }
 
     node.gateway_ofport = 0;
     pipe_render_pod(&node, &pod, &out);
     assert_int_equal(out.n, 0);
+}
+
+/* Other nodes. */
+
+static struct pipe_peer
+make_peer(const char *cidr, enum pipe_path path, const char *tunnel_dst)
+{
+    struct pipe_peer peer = { .path = path };
+
+    assert_int_equal(cidr_parse(cidr, &peer.pod_cidr), 0);
+    peer.gateway = cidr_host(&peer.pod_cidr, 1);
+    if (tunnel_dst) {
+        peer.tunnel_dst = ip(tunnel_dst);
+    }
+    return peer;
+}
+
+static void
+peer_renders_as_expected_in_each_mode(void **state)
+{
+    static const struct {
+        const char *name;
+        enum cfg_encap_mode mode;
+        enum pipe_path path4, path6;
+        const char *dst4, *dst6;
+    } cases[] = {
+        { "peer-tunnel.txt", CFG_ENCAP, PIPE_TUNNEL, PIPE_TUNNEL,
+          "203.0.113.2", "203.0.113.2" },
+        { "peer-tunnel6.txt", CFG_ENCAP, PIPE_TUNNEL, PIPE_TUNNEL,
+          "2001:db8:f::2", "2001:db8:f::2" },
+        { "peer-routed.txt", CFG_NO_ENCAP, PIPE_ROUTED, PIPE_ROUTED },
+        { "peer-tunnel.txt", CFG_HYBRID, PIPE_TUNNEL, PIPE_TUNNEL,
+          "203.0.113.2", "203.0.113.2" },
+        { "peer-routed.txt", CFG_HYBRID, PIPE_ROUTED, PIPE_ROUTED },
+        { "peer-both.txt", CFG_HYBRID, PIPE_ROUTED, PIPE_TUNNEL, NULL,
+          "2001:db8:f::2" },
+        { "peer-none.txt", CFG_NETWORK_POLICY_ONLY, PIPE_ROUTED, PIPE_ROUTED },
+        { "peer-none.txt", CFG_ENCAP, PIPE_TUNNEL, PIPE_TUNNEL },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct pipe_peer peers[] = {
+            make_peer("198.51.100.128/25", cases[i].path4, cases[i].dst4),
+            make_peer("2001:db8:2::/64", cases[i].path6, cases[i].dst6),
+        };
+        struct pipe_node node = make_node();
+        struct fout out = FOUT_INIT;
+
+        node.mode = cases[i].mode;
+        pipe_render_peer(&node, 0x12345, peers, ARRAY_SIZE(peers), &out);
+        check(cases[i].name, &out);
+
+        node.gateway_ofport = 0;
+        out = (struct fout) FOUT_INIT;
+        pipe_render_peer(&node, 0x12345, peers, ARRAY_SIZE(peers), &out);
+        assert_int_equal(out.n, 0);
+    }
+}
+
+/* What there is to send when a node comes or the tunnel port gets its number
+ * does not grow with the number of the others. */
+static void
+peers_do_not_depend_on_the_tunnel_port_nor_on_each_other(void **state)
+{
+    struct pipe_peer peers[] = {
+        make_peer("198.51.100.0/25", PIPE_TUNNEL, "203.0.113.1"),
+        make_peer("198.51.100.128/25", PIPE_TUNNEL, "203.0.113.2"),
+    };
+    struct pipe_node node = make_node();
+    struct fout with = FOUT_INIT, without = FOUT_INIT;
+
+    (void) state;
+    pipe_render_peer(&node, 1, peers, 2, &with);
+    node.tunnel_ofport = 0;
+    node.n_pod_cidrs = 0;
+    for (size_t i = 0; i < 2; i++) {
+        pipe_render_peer(&node, 1, &peers[i], 1, &without);
+    }
+    assert_int_equal(with.n, 4);
+    assert_int_equal(without.n, with.n);
+    for (size_t i = 0; i < with.n; i++) {
+        assert_true(fitem_equals(with.items[i], without.items[i]));
+    }
+    fout_clear(&with);
+    fout_clear(&without);
+    free(with.items);
+    free(without.items);
 }
 
 /* Services. */
@@ -328,9 +460,13 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_have_increasing_ids_and_their_names),
         cmocka_unit_test(fields_of_one_register_do_not_overlap),
-        cmocka_unit_test(node_renders_as_expected),
+        cmocka_unit_test(node_renders_as_expected_in_each_mode),
+        cmocka_unit_test(k4_a_node_without_pod_networks_renders_the_same),
         cmocka_unit_test(node_without_gateway_renders_what_does_not_name_it),
-        cmocka_unit_test(pod_renders_as_expected),
+        cmocka_unit_test(pod_renders_as_expected_in_each_mode),
+        cmocka_unit_test(peer_renders_as_expected_in_each_mode),
+        cmocka_unit_test(
+            peers_do_not_depend_on_the_tunnel_port_nor_on_each_other),
         cmocka_unit_test(service_renders_as_expected),
         cmocka_unit_test(scopes_have_groups_of_their_own),
         cmocka_unit_test(d1_d2_any_number_of_endpoints_fits),

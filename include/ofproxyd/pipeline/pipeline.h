@@ -18,6 +18,7 @@
 #include "ofproxyd/base/err.h"
 #include "ofproxyd/base/ip.h"
 #include "ofproxyd/base/proto.h"
+#include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/item.h"
 #include "ofproxyd/model/endpoints.h"
 
@@ -39,11 +40,15 @@ struct eth_addr pipe_virtual_mac(void);
 
 /* The node, as far as flows depend on it. */
 struct pipe_node {
+    enum cfg_encap_mode mode;
     uint16_t gateway_ofport; /* 0 while unknown: flows that name it are left
                               * out. */
     struct eth_addr gateway_mac;
     struct ip gateway_ips[N_IP_FAMILIES]; /* "::" if none. */
-    const struct cidr *pod_cidrs;         /* This node's. */
+    uint16_t tunnel_ofport;               /* 0: there is none (yet). */
+    const struct cidr *pod_cidrs;         /* This node's; with
+                                           * networkPolicyOnly they mean
+                                           * nothing. */
     size_t n_pod_cidrs;
     uint32_t meter_id; /* Limits packets to the daemon. */
 };
@@ -63,6 +68,35 @@ struct pipe_pod {
  * unknown. */
 void pipe_render_pod(const struct pipe_node *node, const struct pipe_pod *,
                      struct fout *);
+
+/* Other nodes. */
+
+/* How packets get to a pod network. */
+enum pipe_path {
+    PIPE_TUNNEL, /* By the tunnel port. */
+    PIPE_ROUTED  /* By the host, through the gateway port. */
+};
+
+/* A pod network of another node. */
+struct pipe_peer {
+    struct cidr pod_cidr;
+    struct ip gateway; /* Its first address. */
+    enum pipe_path path;
+    struct ip tunnel_dst; /* Of PIPE_TUNNEL, of either family. */
+};
+
+/* The flows of one other node: all its 'n' pod networks, which overlap
+ * neither each other nor any other node's.  'object_id' is the caller's for
+ * the Node, up to OBJECT_ID_MAX.
+ *
+ * Of the node 'mode', 'gateway_ofport' and 'gateway_mac' are used, so that
+ * these flows stay as they are while the tunnel port comes and goes: without
+ * it what they send is dropped, and never leaves unencapsulated.  Nothing is
+ * rendered while the gateway is unknown, nor with networkPolicyOnly, where
+ * the primary network knows the way; and nothing for a tunnel without
+ * destination. */
+void pipe_render_peer(const struct pipe_node *, uint32_t object_id,
+                      const struct pipe_peer *, size_t n, struct fout *);
 
 /* A Service port in one family. */
 
