@@ -6,9 +6,12 @@
  * Destination and source are translated in two zones, since each zone knows
  * one translation of a connection.  A packet of a known Service connection
  * is recognised by its mark alone, whether or not an answer was seen: until
- * then it still counts as new, though it is translated already. */
+ * then it still counts as new, though it is translated already.  So is a
+ * related packet, an ICMP error: it carries its connection's mark. */
 
 #include "build.h"
+
+#include <netinet/icmp6.h>
 
 #include <odp-netlink.h>
 #include <packets.h>
@@ -52,6 +55,49 @@ render_zone(struct build *b, enum ip_family family)
     build_match_family(b, family);
     build_ct(&b->ofpacts, &ct);
     build_done(b);
+}
+
+/* An ICMPv6 error is looked up first and translated then.  Where Open
+ * vSwitch's userspace datapath changes the outer address, it corrects the
+ * checksum that the connection's protocol would have, and with ICMPv6 writes
+ * into the MTU or the quoted packet's source (nat_packet_ipv6() in its
+ * conntrack.c; found in 3.1).  Nothing is corrected if the address is right
+ * already: the source of an error about a question to a Service will be the
+ * Service's address, which the look-up found.  An error about an answer is
+ * translated as it is, since its new destination is not known before. */
+static void
+render_icmp6_error(struct build *b)
+{
+    struct build_ct lookup = { .zone = PIPE_ZONE_V6, .next = PIPE_T_CT_STATE };
+    struct build_ct translate = lookup;
+
+    for (uint8_t type = ICMP6_DST_UNREACH; type <= ICMP6_PARAM_PROB; type++) {
+        build_flow(b, PIPE_T_CT_ZONE, PIPE_PRIO_HIGH);
+        build_match_family(b, IP_V6);
+        match_set_nw_proto(&b->match, IPPROTO_ICMPV6);
+        match_set_icmp_type(&b->match, type);
+        build_set_field(b, PIPE_F_ICMP6_ERROR, PIPE_V_ICMP6_ERROR_YES);
+        build_ct(&b->ofpacts, &lookup);
+        build_done(b);
+    }
+
+    translate.nat = BUILD_NAT_LOOKUP;
+    for (int about_question = 0; about_question <= 1; about_question++) {
+        build_flow(b, PIPE_T_CT_STATE, PIPE_PRIO_HIGH);
+        build_match_family(b, IP_V6);
+        build_match_field(b, PIPE_F_ICMP6_ERROR, PIPE_V_ICMP6_ERROR_YES);
+        build_match_ct_state(b,
+                             CS_RELATED | CS_TRACKED
+                                 | (about_question ? CS_REPLY_DIR : 0),
+                             about_question ? 0 : CS_REPLY_DIR);
+        build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+        if (about_question) {
+            build_move(b, MFF_CT_IPV6_DST, MFF_IPV6_SRC);
+        }
+        build_set_field(b, PIPE_F_ICMP6_ERROR, PIPE_V_ICMP6_ERROR_NO);
+        build_ct(&b->ofpacts, &translate);
+        build_done(b);
+    }
 }
 
 static void
@@ -192,6 +238,7 @@ render_commit(struct build *b, enum ip_family family, bool service)
 void
 conntrack_render_node(const struct pipe_node *node, struct build *b)
 {
+    render_icmp6_error(b);
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         const struct ip *gateway_ip = &node->gateway_ips[f];
         struct ip virtual_ip = pipe_virtual_ip(f);
