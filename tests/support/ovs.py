@@ -58,7 +58,8 @@ def pod_mac(address):
 
 
 class PrivateSwitch:
-    """dummy=True: ports are dummies, for tests without packets.  Otherwise
+    """dummy=True: ports are dummies, for tests without packets;
+    dummy="tunnels": those of type dummy are, and tunnels work.  Otherwise
     the userspace datapath with real links, in 'netns' if given."""
 
     def __init__(self, directory, dummy=False, netns=None, bridge="br-int"):
@@ -66,6 +67,7 @@ class PrivateSwitch:
         self.dir.mkdir(parents=True, exist_ok=True)
         self.dummy, self.netns, self.bridge = dummy, netns, bridge
         self.allowed = list(HARMLESS)
+        self.datapath = "dummy" if dummy == "tunnels" else "netdev"
         self._vswitchd = self._ovsdb = None
         self._env = dict(os.environ, OVS_RUNDIR=str(self.dir),
                          OVS_DBDIR=str(self.dir), OVS_LOGDIR=str(self.dir),
@@ -95,7 +97,8 @@ class PrivateSwitch:
     def start_vswitchd(self):
         """Starts ovs-vswitchd only, and waits until it is in service."""
         self._unlink("ovs-vswitchd.ctl", "ovs-vswitchd.pid")
-        extra = ["--enable-dummy=override"] if self.dummy else []
+        extra = {"tunnels": ["--enable-dummy"],
+                 True: ["--enable-dummy=override"]}.get(self.dummy, [])
         self._vswitchd = self._start("ovs-vswitchd",
                                      "unix:" + str(self.dir / "db.sock"),
                                      *extra, netns=self.netns)
@@ -191,14 +194,15 @@ class PrivateSwitch:
     def conntrack(self):
         """The entries of the userspace datapath's connection tracker."""
         return self.appctl("dpctl/dump-conntrack",
-                           "netdev@ovs-netdev").splitlines()
+                           "%s@ovs-%s" % (self.datapath, self.datapath)
+                           ).splitlines()
 
     # Bridge and ports.
 
     def add_bridge(self, *more):
         """Makes the bridge, as a daemon under test would find it."""
         self.vsctl("--may-exist", "add-br", self.bridge, "--", "set",
-                   "bridge", self.bridge, "datapath_type=netdev",
+                   "bridge", self.bridge, "datapath_type=" + self.datapath,
                    "fail-mode=secure", "protocols=" + PROTOCOLS, *more)
 
     def add_dummy_pod(self, name, addresses, ofport=None, namespace="ns1",

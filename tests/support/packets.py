@@ -20,6 +20,7 @@ FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 ECHO = {4: 8, 6: 128}           # ICMP types, by family.
 ECHO_REPLY = {4: 0, 6: 129}
 UNREACHABLE = {4: (3, 3), 6: (1, 4)}    # Type and code: port unreachable.
+TOO_BIG = {4: (3, 4), 6: (2, 0)}        # Fragmentation needed, packet too big.
 ETH_P_ALL = 3
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 
@@ -106,6 +107,15 @@ def sctp_init(sport, dport):
 def echo(family, ident, number=1):
     """An ICMP or ICMPv6 echo request."""
     head = struct.pack("!BBHHH", ECHO[family], 0, 0, ident, number)
+    if family == 4:
+        head = head[:2] + struct.pack("!H", checksum(head)) + head[4:]
+    return head
+
+
+def icmp_error(family, kind, quoted, word=0):
+    """An ICMP or ICMPv6 error of a (type, code) that quotes a packet, which
+    is what ip() returned; 'word' is the MTU of those that have one."""
+    head = struct.pack("!BBHI", *kind, 0, word) + quoted[1]
     if family == 4:
         head = head[:2] + struct.pack("!H", checksum(head)) + head[4:]
     return head
