@@ -97,7 +97,7 @@ class PrivateSwitch:
     def start_vswitchd(self):
         """Starts ovs-vswitchd only, and waits until it is in service."""
         self._unlink("ovs-vswitchd.ctl", "ovs-vswitchd.pid")
-        extra = {"tunnels": ["--enable-dummy"],
+        extra = {"tunnels": ["--enable-dummy", "--disable-system-route"],
                  True: ["--enable-dummy=override"]}.get(self.dummy, [])
         self._vswitchd = self._start("ovs-vswitchd",
                                      "unix:" + str(self.dir / "db.sock"),
