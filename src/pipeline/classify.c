@@ -112,23 +112,70 @@ render_arp_guard(struct build *b, uint16_t ofport, struct eth_addr mac,
 
 /* IP. */
 
+static void
+build_nd(struct build *b, uint16_t priority, uint8_t type)
+{
+    build_flow(b, PIPE_T_IPV6, priority);
+    build_match_family(b, IP_V6);
+    match_set_nw_proto(&b->match, IPPROTO_ICMPV6);
+    match_set_icmp_type(&b->match, type);
+    match_set_icmp_code(&b->match, 0);
+}
+
+/* What render_arp_responder() does for any address, in IPv6.  An
+ * advertisement's fields can be written only when the packet is one: so it
+ * comes here twice.  Who has no address yet asks whether another has it, and
+ * is not answered. */
+static void
+render_nd_responder(struct build *b)
+{
+    struct eth_addr mac = pipe_virtual_mac();
+    ovs_be32 flags = htonl(0xe0000000); /* Router, solicited, override. */
+    uint8_t option = ND_OPT_TARGET_LINKADDR;
+    uint8_t type = ND_NEIGHBOR_ADVERT;
+    struct ofpbuf *a = &b->ofpacts;
+
+    build_nd(b, PIPE_PRIO_NORMAL, ND_NEIGHBOR_SOLICIT);
+    build_move(b, MFF_ETH_SRC, MFF_ETH_DST);
+    build_set_eth_src(b, mac);
+    build_move(b, MFF_IPV6_SRC, MFF_IPV6_DST);
+    build_move(b, MFF_ND_TARGET, MFF_IPV6_SRC);
+    ofpact_put_set_field(a, mf_from_id(MFF_ND_RESERVED), &flags, NULL);
+    ofpact_put_set_field(a, mf_from_id(MFF_ND_OPTIONS_TYPE), &option, NULL);
+    ofpact_put_set_field(a, mf_from_id(MFF_ICMPV6_TYPE), &type, NULL);
+    build_set_field(b, PIPE_F_ND_ANSWER, PIPE_V_ND_ANSWER_YES);
+    build_resubmit(b, PIPE_T_IPV6);
+    build_done(b);
+
+    build_nd(b, PIPE_PRIO_HIGH, ND_NEIGHBOR_ADVERT);
+    build_match_field(b, PIPE_F_ND_ANSWER, PIPE_V_ND_ANSWER_YES);
+    ofpact_put_set_field(a, mf_from_id(MFF_ND_TLL), &mac, NULL);
+    ofpact_put_OUTPUT(a)->port = OFPP_IN_PORT;
+    build_done(b);
+
+    build_nd(b, PIPE_PRIO_HIGH, ND_NEIGHBOR_SOLICIT);
+    match_set_ipv6_src(&b->match, &in6addr_any);
+    build_output_normal(b);
+    build_done(b);
+}
+
 /* Neighbour discovery and multicast of IPv6 are for the switch as a plain
  * bridge: nobody routes them. */
 static void
-render_ipv6(struct build *b)
+render_ipv6(const struct pipe_node *node, struct build *b)
 {
-    static const uint8_t types[] = { ND_NEIGHBOR_SOLICIT, ND_NEIGHBOR_ADVERT };
     struct cidr multicast = { .plen = 8 };
 
-    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-        build_flow(b, PIPE_T_IPV6, PIPE_PRIO_NORMAL);
-        build_match_family(b, IP_V6);
-        match_set_nw_proto(&b->match, IPPROTO_ICMPV6);
-        match_set_icmp_type(&b->match, types[i]);
-        match_set_icmp_code(&b->match, 0);
+    if (node->mode == CFG_NETWORK_POLICY_ONLY) {
+        render_nd_responder(b);
+    } else {
+        build_nd(b, PIPE_PRIO_NORMAL, ND_NEIGHBOR_SOLICIT);
         build_output_normal(b);
         build_done(b);
     }
+    build_nd(b, PIPE_PRIO_NORMAL, ND_NEIGHBOR_ADVERT);
+    build_output_normal(b);
+    build_done(b);
 
     multicast.ip.in6.s6_addr[0] = 0xff;
     build_flow(b, PIPE_T_IPV6, PIPE_PRIO_NORMAL);
@@ -195,7 +242,7 @@ classify_render_node(const struct pipe_node *node, struct build *b)
 {
     render_root(b);
     render_arp_responder(node, b);
-    render_ipv6(b);
+    render_ipv6(node, b);
     if (node->gateway_ofport) {
         render_gateway(node, b);
     }

@@ -472,6 +472,26 @@ def test_every_address_is_answered_for(chained):
             assert_macs(reply, VIRTUAL_MAC, mac)
 
 
+def test_every_address_is_answered_for_in_neighbour_discovery(chained):
+    """By a router's advertisement; but not to who has no address yet."""
+    pod, other = chained.pods
+    for port, mac, src in ((pod.name, pod.mac, pod.of[6]),
+                           (pod.name, pod.mac, "fe80::5"),
+                           ("gw", chained.mac, chained.gateway[6])):
+        for target in ("fe80::1", other.of[6], CLIENT[6]):
+            chained.send("gw", packets.ip("::", "ff02::1:ff00:1", ICMPV6,
+                                          packets.solicit(mac, target), 255))
+            chained.send(port, packets.ip(src, "ff02::1:ff00:1", ICMPV6,
+                                          packets.solicit(mac, target), 255))
+            reply = chained.got(port, lambda f: f.icmp == (136, 0))
+            assert (reply.src, reply.dst) == (target, src)
+            assert reply.l4[4:] == packets.advertise(VIRTUAL_MAC, target)[4:]
+            assert reply.ttl == 255
+            assert packets.l4_checksum(reply) == 0
+            assert_macs(reply, VIRTUAL_MAC, mac)
+    assert not [f for f in chained.frames("gw") if f.dst == "::"]
+
+
 @FAMILIES
 def test_everything_goes_to_the_host_but_what_is_for_a_pod(chained, family):
     """Whatever MAC address it was sent to."""

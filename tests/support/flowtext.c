@@ -208,6 +208,17 @@ const char *const flowtext_samples[] = {
       "move:NXM_OF_ARP_TPA[]->NXM_OF_ARP_SPA[],"
       "move:NXM_NX_REG2[]->NXM_OF_ARP_TPA[],IN_PORT",
     C "table=2,priority=190,arp actions=NORMAL",
+    C "table=5,priority=201,icmp6,icmp_type=135,icmp_code=0 "
+      "actions=move:NXM_NX_ND_TARGET[]->NXM_NX_IPV6_SRC[],"
+      "set_field:3758096384->nd_reserved,set_field:2->nd_options_type,"
+      "set_field:136->icmpv6_type,set_field:0x10000/0x10000->reg0,"
+      "resubmit(,5)",
+    C "table=5,priority=210,icmp6,reg0=0x10000/0x10000,icmp_type=136,"
+      "icmp_code=0 actions=set_field:aa:bb:cc:dd:ee:ff->nd_tll,IN_PORT",
+    C "table=8,priority=210,ct_state=+rel+rpl+trk,ct_mark=0x10/0x10,ipv6,"
+      "reg0=0x8000/0x8000 "
+      "actions=move:NXM_NX_CT_IPV6_DST[]->NXM_NX_IPV6_SRC[],"
+      "set_field:0/0x8000->reg0,ct(table=8,zone=65510,nat)",
     C "table=3,priority=200,in_port=LOCAL "
       "actions=set_field:0x2/0xf->reg0,goto_table:4",
     C "table=3,priority=190,in_port=12 "

@@ -127,6 +127,21 @@ def arp(sha, spa, tpa, op=1, tha="00:00:00:00:00:00"):
         spa) + _mac(tha) + _packed(tpa)
 
 
+def _neighbour(kind, flags, target, option, mac):
+    return (struct.pack("!BBHI", kind, 0, 0, flags) + _packed(target)
+            + bytes([option, 1]) + _mac(mac))
+
+
+def solicit(mac, target):
+    """A neighbour solicitation (RFC 4861 4.3)."""
+    return _neighbour(135, 0, target, 1, mac)
+
+
+def advertise(mac, target):
+    """A router's neighbour advertisement, solicited (RFC 4861 4.4)."""
+    return _neighbour(136, 0xe0000000, target, 2, mac)
+
+
 # Reading.
 
 Packet = collections.namedtuple(
@@ -180,6 +195,13 @@ def parse(data):
     return Frame(_mac_text(data[6:12]), _mac_text(data[:6]), kind,
                  src and str(ipaddress.ip_address(src)),
                  dst and str(ipaddress.ip_address(dst)), proto, ttl, rest)
+
+
+def l4_checksum(frame):
+    """0 if the checksum of a frame's TCP, UDP or ICMPv6 is right."""
+    return checksum(_packed(frame.src) + _packed(frame.dst)
+                    + struct.pack("!II", len(frame.l4), frame.proto)
+                    + frame.l4)
 
 
 class Wire:
