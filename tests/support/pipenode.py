@@ -189,7 +189,7 @@ class PipeNode:
                     self._seen[port] = at + 1
                     return found[at]
             return None
-        return wait_for(find, 5, "a frame at %s of node %d" % (
+        return wait_for(find, 10, "a frame at %s of node %d" % (
             port, self.number), self.dump)
 
     def dump(self):

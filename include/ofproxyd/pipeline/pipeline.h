@@ -64,8 +64,8 @@ struct pipe_pod {
     size_t n_ips;
 };
 
-/* 'node->gateway_mac' is used; nothing is rendered while the gateway is
- * unknown. */
+/* Of the node 'mode' and 'gateway_mac' are used; nothing is rendered while
+ * the gateway is unknown. */
 void pipe_render_pod(const struct pipe_node *node, const struct pipe_pod *,
                      struct fout *);
 
