@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the local pods among the interfaces of our bridge.
  *
- * Their external_ids are written by a CNI plug-in and are checked as any
- * input: a value that can't be right is named and leaves only its pod out.
+ * Their external_ids are written by a CNI plug-in, into the Port (Antrea's) or
+ * the Interface, and are checked as any input: a value that can't be right is
+ * named and leaves only its pod out.
  *
  * Two interfaces may claim one address for a while, since a port can outlive
  * its pod until the plug-in removes it.  The switch hands out port numbers
@@ -101,22 +102,35 @@ pod_parse_ips(struct ovsdb_pod *pod, const char *list)
     }
 }
 
-/* Reads 'iface' into '*pod', whose strings still belong to 'iface'.  Returns
- * false if it is no pod, or not one yet, or a broken one. */
-static bool
-pod_read(const struct ovsrec_interface *iface, struct ovsdb_named *named,
-         struct ovsdb_pod *pod)
+/* Returns the external_ids that tell of a pod behind 'iface' of 'port'. */
+static const struct smap *
+pod_ids(const struct ovsrec_port *port, const struct ovsrec_interface *iface)
 {
-    const char *mac = smap_get(&iface->external_ids, "attached-mac");
-    const char *ips = smap_get(&iface->external_ids, "ip-address");
+    const struct smap *ids = &iface->external_ids;
+
+    return smap_get(ids, "attached-mac") || smap_get(ids, "ip-address")
+                   || port->n_interfaces != 1
+               ? ids
+               : &port->external_ids;
+}
+
+/* Reads 'iface' of 'port' into '*pod', whose strings still belong to them.
+ * Returns false if it is no pod, or not one yet, or a broken one. */
+static bool
+pod_read(const struct ovsrec_port *port, const struct ovsrec_interface *iface,
+         struct ovsdb_named *named, struct ovsdb_pod *pod)
+{
+    const struct smap *ids = pod_ids(port, iface);
+    const char *mac = smap_get(ids, "attached-mac");
+    const char *ips = smap_get(ids, "ip-address");
 
     if (!mac && !ips) {
         return false;
     }
     *pod = (struct ovsdb_pod){
         .iface = iface->name,
-        .ns = smap_get_def(&iface->external_ids, "pod-namespace", ""),
-        .name = smap_get_def(&iface->external_ids, "pod-name", ""),
+        .ns = smap_get_def(ids, "pod-namespace", ""),
+        .name = smap_get_def(ids, "pod-name", ""),
         .ofport = ovsdb_iface_ofport(iface),
     };
     if (!mac || !ips) {
@@ -294,7 +308,7 @@ ovsdb_pods_read(const struct ovsrec_bridge *bridge, struct ovsdb_named *named,
             if (n >= allocated) {
                 pods = x2nrealloc(pods, &allocated, sizeof *pods);
             }
-            n += pod_read(port->interfaces[j], named, &pods[n]);
+            n += pod_read(port, port->interfaces[j], named, &pods[n]);
         }
     }
 

@@ -3,8 +3,8 @@
 #define SWITCH_OVSDB_PRIVATE_H 1
 
 /* What the parts of ovsdb.c share: ovsdb.c keeps the connection, the one
- * transaction and the snapshot; ovsdb-repair.c writes what is missing;
- * ovsdb-pods.c reads the pods. */
+ * transaction and the snapshot; ovsdb-repair.c writes what is missing, with
+ * ovsdb-tunnel.c for the tunnel port; ovsdb-pods.c reads the pods. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +38,11 @@ void ovsdb_named_add(struct ovsdb_named *, const char *format, ...)
 /* Ends a pass: logs what is new. */
 void ovsdb_named_end(struct ovsdb_named *);
 
+/* external_ids of bridges and ports that the daemon made, and of the bridge
+ * that it works on. */
+#define OVSDB_MADE_KEY   "ofproxyd-made"
+#define OVSDB_LAYOUT_KEY "ofproxyd-layout"
+
 /* A pass of ovsdb_repair(): what is wanted and what it works on. */
 struct ovsdb_repair {
     /* In. */
@@ -46,6 +51,12 @@ struct ovsdb_repair {
     const char *gateway;
     uint16_t gateway_ofport;
     struct eth_addr gateway_mac; /* For a new gateway; zero: a random one. */
+    uint16_t gateway_mtu;        /* 0: any. */
+    const char *tunnel;          /* As in struct ovsdb_cfg. */
+    const char *tunnel_type;
+    uint16_t tunnel_port;
+    bool tunnel_csum;
+    uint16_t tunnel_ofport;
     const struct ovsdb_table_name *tables;
     size_t n_tables;
     int layout;
@@ -60,6 +71,25 @@ struct ovsdb_repair {
 /* Writes into 'r->txn' what the database lacks. */
 void ovsdb_repair(struct ovsdb_repair *r, const struct ovsdb_idl *);
 
+/* Says what was written. */
+void ovsdb_repair_did(struct ovsdb_repair *r, const char *format, ...)
+    OVS_PRINTF_FORMAT(2, 3);
+
+/* True if nothing has the name of a port yet.  Otherwise the reason why there
+ * is nothing to make is named, unless 'bridge', which may be NULL, has it. */
+bool ovsdb_name_is_free(struct ovsdb_repair *, const struct ovsdb_idl *,
+                        const struct ovsrec_bridge *bridge, const char *name);
+
+/* The tunnel port; each function does nothing if none is wanted. */
+
+/* Makes the port.  The caller adds it to a bridge. */
+struct ovsrec_port *ovsdb_tunnel_insert(struct ovsdb_repair *);
+
+/* Makes or repairs the port on 'bridge', and takes away ports of ours that
+ * aren't wanted any more. */
+void ovsdb_tunnel_repair(struct ovsdb_repair *, const struct ovsdb_idl *,
+                         const struct ovsrec_bridge *bridge);
+
 /* True if the switch forwards nothing until it is told to. */
 bool ovsdb_waits_for_flows(const struct ovsrec_open_vswitch *);
 
@@ -70,6 +100,16 @@ const struct ovsrec_bridge *ovsdb_find_bridge(const struct ovsdb_idl *,
 /* The interface 'name' on 'bridge'. */
 const struct ovsrec_interface *ovsdb_find_iface(
     const struct ovsrec_bridge *bridge, const char *name);
+
+/* The port 'name' on 'bridge'. */
+const struct ovsrec_port *ovsdb_find_port(const struct ovsrec_bridge *bridge,
+                                          const char *name);
+
+/* True if the daemon made the port. */
+bool ovsdb_port_is_made(const struct ovsrec_port *);
+
+/* True for the tunnel port of Antrea's agent. */
+bool ovsdb_port_is_antrea_tunnel(const struct ovsrec_port *);
 
 /* The port number that the switch gave, or 0 if none (yet). */
 uint16_t ovsdb_iface_ofport(const struct ovsrec_interface *);

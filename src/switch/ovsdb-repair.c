@@ -20,10 +20,6 @@
 #include <openvswitch/util.h>
 #include <util.h>
 
-/* external_ids of bridges and ports that the daemon made. */
-#define MADE_KEY   "ofproxyd-made"
-#define LAYOUT_KEY "ofproxyd-layout"
-
 /* What the OpenFlow connection needs. */
 #define PROTOCOL "OpenFlow15"
 
@@ -68,15 +64,15 @@ ovsdb_iface_ofport(const struct ovsrec_interface *iface)
                : 0;
 }
 
-static bool
-has_port(const struct ovsrec_bridge *bridge, const char *name)
+const struct ovsrec_port *
+ovsdb_find_port(const struct ovsrec_bridge *bridge, const char *name)
 {
     for (size_t i = 0; i < bridge->n_ports; i++) {
         if (!strcmp(bridge->ports[i]->name, name)) {
-            return true;
+            return bridge->ports[i];
         }
     }
-    return false;
+    return NULL;
 }
 
 /* Returns the bridge with a port or an interface 'name', or NULL: names of
@@ -88,18 +84,16 @@ find_holder(const struct ovsdb_idl *idl, const char *name)
 
     OVSREC_BRIDGE_FOR_EACH(bridge, idl)
     {
-        if (has_port(bridge, name) || ovsdb_find_iface(bridge, name)) {
+        if (ovsdb_find_port(bridge, name) || ovsdb_find_iface(bridge, name)) {
             return bridge;
         }
     }
     return NULL;
 }
 
-/* True if nothing has the name yet.  Otherwise the reason why there is
- * nothing to make is named, unless 'bridge', which may be NULL, has it. */
-static bool
-name_is_free(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
-             const struct ovsrec_bridge *bridge, const char *name)
+bool
+ovsdb_name_is_free(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
+                   const struct ovsrec_bridge *bridge, const char *name)
 {
     if (bridge && ovsdb_find_iface(bridge, name)) {
         return false;
@@ -116,8 +110,8 @@ name_is_free(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
     return !holder;
 }
 
-static void OVS_PRINTF_FORMAT(2, 3)
-    did(struct ovsdb_repair *r, const char *format, ...)
+void
+ovsdb_repair_did(struct ovsdb_repair *r, const char *format, ...)
 {
     va_list args;
 
@@ -165,20 +159,34 @@ set_gateway_mac(struct ovsdb_repair *r, struct ovsrec_interface *iface)
     free(s);
 }
 
+/* Returns false if there is nothing to change. */
+static bool
+set_mtu(const struct ovsdb_repair *r, const struct ovsrec_interface *iface)
+{
+    int64_t mtu = r->gateway_mtu;
+
+    if (!mtu || (iface->n_mtu_request && *iface->mtu_request == mtu)) {
+        return false;
+    }
+    ovsrec_interface_set_mtu_request(iface, &mtu, 1);
+    return true;
+}
+
 static struct ovsrec_port *
 insert_gateway(struct ovsdb_repair *r)
 {
-    const struct smap made = SMAP_CONST1(&made, MADE_KEY, "true");
+    const struct smap made = SMAP_CONST1(&made, OVSDB_MADE_KEY, "true");
     int64_t ofport = r->gateway_ofport;
     struct ovsrec_interface *iface;
     struct ovsrec_port *port = insert_internal_port(r, r->gateway, &iface);
 
     set_gateway_mac(r, iface);
+    set_mtu(r, iface);
     if (ofport) {
         ovsrec_interface_set_ofport_request(iface, &ofport, 1);
     }
     ovsrec_port_set_external_ids(port, &made);
-    did(r, "made port %s", r->gateway);
+    ovsdb_repair_did(r, "made port %s", r->gateway);
     return port;
 }
 
@@ -309,7 +317,7 @@ repair_tables(struct ovsdb_repair *r, const struct ovsrec_bridge *bridge,
         ovsrec_bridge_set_flow_tables(bridge, map.ids, map.rows, map.n);
     }
     if (map.n_renamed) {
-        did(r, "named %" PRIuSIZE " tables", map.n_renamed);
+        ovsdb_repair_did(r, "named %" PRIuSIZE " tables", map.n_renamed);
     }
     free(map.ids);
     free(map.rows);
@@ -321,25 +329,28 @@ static void
 insert_bridge(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
               const struct ovsrec_open_vswitch *ovs)
 {
-    if (!name_is_free(r, idl, NULL, r->bridge)) {
+    if (!ovsdb_name_is_free(r, idl, NULL, r->bridge)) {
         return;
     }
-    did(r, "made bridge %s", r->bridge);
+    ovsdb_repair_did(r, "made bridge %s", r->bridge);
 
     struct ovsrec_bridge *bridge = ovsrec_bridge_insert(r->txn);
     struct ovsrec_interface *local;
-    struct ovsrec_port *ports[2];
+    struct ovsrec_port *ports[3];
     size_t n_ports = 0;
 
     ports[n_ports++] = insert_internal_port(r, r->bridge, &local);
     if (strcmp(r->gateway, r->bridge)
-        && name_is_free(r, idl, NULL, r->gateway)) {
+        && ovsdb_name_is_free(r, idl, NULL, r->gateway)) {
         ports[n_ports++] = insert_gateway(r);
+    }
+    if (r->tunnel && ovsdb_name_is_free(r, idl, NULL, r->tunnel)) {
+        ports[n_ports++] = ovsdb_tunnel_insert(r);
     }
 
     struct smap ids = SMAP_INITIALIZER(&ids);
-    smap_add(&ids, MADE_KEY, "true");
-    smap_add_format(&ids, LAYOUT_KEY, "%d", r->layout);
+    smap_add(&ids, OVSDB_MADE_KEY, "true");
+    smap_add_format(&ids, OVSDB_LAYOUT_KEY, "%d", r->layout);
 
     ovsrec_bridge_set_name(bridge, r->bridge);
     ovsrec_bridge_set_datapath_type(bridge, r->datapath_type);
@@ -363,18 +374,26 @@ static void
 repair_ports(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
              const struct ovsrec_bridge *bridge)
 {
-    if (name_is_free(r, idl, bridge, r->bridge)) {
+    if (ovsdb_name_is_free(r, idl, bridge, r->bridge)) {
         struct ovsrec_interface *local;
 
         ovsrec_bridge_update_ports_addvalue(bridge,
                                             insert_internal_port(r, r->bridge,
                                                                  &local));
-        did(r, "made port %s", r->bridge);
+        ovsdb_repair_did(r, "made port %s", r->bridge);
     }
     if (strcmp(r->gateway, r->bridge)
-        && name_is_free(r, idl, bridge, r->gateway)) {
+        && ovsdb_name_is_free(r, idl, bridge, r->gateway)) {
         ovsrec_bridge_update_ports_addvalue(bridge, insert_gateway(r));
     }
+
+    const struct ovsrec_interface *gateway =
+        ovsdb_find_iface(bridge, r->gateway);
+    if (gateway && set_mtu(r, gateway)) {
+        ovsdb_repair_did(r, "set the MTU of port %s to %u", r->gateway,
+                         r->gateway_mtu);
+    }
+    ovsdb_tunnel_repair(r, idl, bridge);
 }
 
 /* An empty set means all versions. */
@@ -405,17 +424,19 @@ repair_bridge(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
     }
     if (!nullable_string_is_equal(bridge->fail_mode, "secure")) {
         ovsrec_bridge_set_fail_mode(bridge, "secure");
-        did(r, "set fail_mode to secure");
+        ovsdb_repair_did(r, "set fail_mode to secure");
     }
     if (!speaks_protocol(bridge)) {
         ovsrec_bridge_update_protocols_addvalue(bridge, PROTOCOL);
-        did(r, "added " PROTOCOL " to protocols");
+        ovsdb_repair_did(r, "added " PROTOCOL " to protocols");
     }
     snprintf(layout, sizeof layout, "%d", r->layout);
-    if (!nullable_string_is_equal(smap_get(&bridge->external_ids, LAYOUT_KEY),
+    if (!nullable_string_is_equal(smap_get(&bridge->external_ids,
+                                           OVSDB_LAYOUT_KEY),
                                   layout)) {
-        ovsrec_bridge_update_external_ids_setkey(bridge, LAYOUT_KEY, layout);
-        did(r, "set external_ids:" LAYOUT_KEY);
+        ovsrec_bridge_update_external_ids_setkey(bridge, OVSDB_LAYOUT_KEY,
+                                                 layout);
+        ovsdb_repair_did(r, "set external_ids:" OVSDB_LAYOUT_KEY);
     }
     repair_ports(r, idl, bridge);
     repair_tables(r, bridge, idl, false);
@@ -444,6 +465,6 @@ ovsdb_repair(struct ovsdb_repair *r, const struct ovsdb_idl *idl)
     }
     if (ovs && r->filled && ovsdb_waits_for_flows(ovs)) {
         ovsrec_open_vswitch_update_other_config_delkey(ovs, RESTORE_WAIT_KEY);
-        did(r, "ended " RESTORE_WAIT_KEY);
+        ovsdb_repair_did(r, "ended " RESTORE_WAIT_KEY);
     }
 }

@@ -36,6 +36,13 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(60, 300);
  * other values than ours, neither burns a processor. */
 #define TXN_GAP_MS 50
 
+/* Least value of Interface.mtu_request (vswitch.ovsschema, from RFC 791). */
+#define MTU_MIN 68
+
+/* Pauses between requests to try again to open a tunnel port. */
+#define REOPEN_MIN_MS 100
+#define REOPEN_MAX_MS 60000
+
 /* How long the switch may take to bring up the bridge before that is
  * named. */
 #define BRIDGE_UP_MS 10000
@@ -46,6 +53,12 @@ struct ovsdb {
     char *datapath_type;
     char *gateway;
     uint16_t gateway_ofport;
+    uint16_t gateway_mtu; /* Wanted; 0: any. */
+    char *tunnel;         /* NULL: none. */
+    char *tunnel_type;
+    uint16_t tunnel_port;
+    bool tunnel_csum;
+    uint16_t tunnel_ofport;
     struct ovsdb_table_name *tables;
     size_t n_tables;
     int layout;
@@ -54,7 +67,6 @@ struct ovsdb {
     unsigned int seen_seqno; /* Of the contents that the snapshot shows. */
     bool resync;             /* Reconnected, contents not read again yet. */
     bool filled;             /* The bridge has its flows. */
-    bool restore_wait;       /* The switch waits for them. */
 
     /* Repairing. */
     struct ovsdb_idl_txn *txn; /* In flight, or NULL. */
@@ -64,6 +76,13 @@ struct ovsdb {
     long long int next_txn_ms; /* No transaction before. */
     struct backoff backoff;
     struct ovsdb_named repair_named;
+
+    /* A tunnel port that the switch refuses while there is another of the
+     * same options.  It forgets ports only after it has tried to open others,
+     * and does not try again until something changes. */
+    bool tunnel_clashes;
+    long long int reopen_ms; /* When to have it tried again. */
+    struct backoff reopen_backoff;
 
     /* The snapshot. */
     struct ovsdb_state state;
@@ -145,21 +164,24 @@ register_columns(struct ovsdb_idl *idl)
         &ovsrec_bridge_col_ports,
         &ovsrec_bridge_col_protocols,
         &ovsrec_port_col_name,
+        &ovsrec_port_col_external_ids,
         &ovsrec_port_col_interfaces,
         &ovsrec_interface_col_name,
         &ovsrec_interface_col_error,
         &ovsrec_interface_col_external_ids,
         &ovsrec_interface_col_mac,
         &ovsrec_interface_col_mac_in_use,
+        &ovsrec_interface_col_mtu_request,
         &ovsrec_interface_col_ofport,
+        &ovsrec_interface_col_options,
         &ovsrec_interface_col_type,
         &ovsrec_flow_table_col_name,
     };
     /* Written into new rows only; what others write there later is of no
      * interest. */
     static const struct ovsdb_idl_column *const quiet[] = {
-        &ovsrec_port_col_external_ids,
         &ovsrec_interface_col_ofport_request,
+        &ovsrec_open_vswitch_col_next_cfg,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
@@ -180,6 +202,11 @@ ovsdb_create(const struct ovsdb_cfg *cfg)
     o->datapath_type = xstrdup(cfg->datapath_type);
     o->gateway = xstrdup(cfg->gateway);
     o->gateway_ofport = cfg->gateway_ofport;
+    o->tunnel = nullable_xstrdup(cfg->tunnel);
+    o->tunnel_type = nullable_xstrdup(cfg->tunnel_type);
+    o->tunnel_port = cfg->tunnel_port;
+    o->tunnel_csum = cfg->tunnel_csum;
+    o->tunnel_ofport = cfg->tunnel_ofport;
     o->layout = cfg->layout;
     o->n_tables = cfg->n_tables;
     o->tables = xcalloc(MAX(cfg->n_tables, 1), sizeof *o->tables);
@@ -188,6 +215,8 @@ ovsdb_create(const struct ovsdb_cfg *cfg)
         o->tables[i].name = xstrdup(cfg->tables[i].name);
     }
     o->backoff = (struct backoff) BACKOFF_INIT(BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    o->reopen_backoff =
+        (struct backoff) BACKOFF_INIT(REOPEN_MIN_MS, REOPEN_MAX_MS);
     o->bridge_due_ms = LLONG_MAX;
     ovsdb_named_init(&o->repair_named);
     ovsdb_named_init(&o->read_named);
@@ -219,6 +248,8 @@ ovsdb_destroy(struct ovsdb *o)
     free(o->bridge);
     free(o->datapath_type);
     free(o->gateway);
+    free(o->tunnel);
+    free(o->tunnel_type);
     free(o);
 }
 
@@ -271,6 +302,27 @@ read_gateway(struct ovsdb *o, const struct ovsrec_bridge *bridge,
     }
 }
 
+/* Fills what the switch says of the tunnel port. */
+static void
+read_tunnel(struct ovsdb *o, const struct ovsrec_bridge *bridge,
+            struct ovsdb_state *s)
+{
+    const struct ovsrec_interface *iface =
+        o->tunnel ? ovsdb_find_iface(bridge, o->tunnel) : NULL;
+
+    if (!iface || strcmp(iface->type, o->tunnel_type)) {
+        return;
+    }
+    s->tunnel_ofport = ovsdb_iface_ofport(iface);
+    if (iface->error && iface->error[0]) {
+        ovsdb_named_add(&o->read_named,
+                        "tunnel port \"%s\" of type %s: the switch reports "
+                        "\"%s\"",
+                        o->tunnel, o->tunnel_type, iface->error);
+        o->tunnel_clashes = strstr(iface->error, ovs_strerror(EEXIST)) != NULL;
+    }
+}
+
 /* The switch fills datapath_id when it makes the bridge, and numbers the
  * local port when its datapath is there. */
 static bool
@@ -288,6 +340,7 @@ state_equals(const struct ovsdb_state *a, const struct ovsdb_state *b)
     return a->connected == b->connected && a->bridge_ok == b->bridge_ok
            && a->gateway_ofport == b->gateway_ofport
            && !memcmp(&a->gateway_mac, &b->gateway_mac, sizeof a->gateway_mac)
+           && a->tunnel_ofport == b->tunnel_ofport
            && !strcmp(a->ovs_version, b->ovs_version)
            && ovsdb_pods_equal(a->pods, a->n_pods, b->pods, b->n_pods);
 }
@@ -301,13 +354,14 @@ read_state(struct ovsdb *o)
     struct ovsdb_pod *pods;
 
     ovsdb_named_begin(&o->read_named);
+    o->tunnel_clashes = false;
     if (ovs && ovs->ovs_version) {
         ovs_strlcpy(new.ovs_version, ovs->ovs_version, sizeof new.ovs_version);
     }
-    o->restore_wait = ovs && ovsdb_waits_for_flows(ovs);
     if (bridge) {
         new.bridge_ok = bridge_is_up(bridge);
         read_gateway(o, bridge, &new);
+        read_tunnel(o, bridge, &new);
     }
     new.n_pods = ovsdb_pods_read(bridge, &o->read_named, &pods);
     new.pods = pods;
@@ -342,13 +396,20 @@ check_bridge_due(struct ovsdb *o)
 
 /* Repairing. */
 
-static void
-retry_later(struct ovsdb *o)
+/* The time after the next pause of 'backoff'. */
+static long long int
+next_time(struct backoff *backoff)
 {
     uint32_t random = 0;
 
     ignore(getrandom(&random, sizeof random, GRND_NONBLOCK));
-    o->next_txn_ms = time_msec() + backoff_next(&o->backoff, random);
+    return time_msec() + backoff_next(backoff, random);
+}
+
+static void
+retry_later(struct ovsdb *o)
+{
+    o->next_txn_ms = next_time(&o->backoff);
     o->check = true;
 }
 
@@ -362,7 +423,9 @@ run_txn(struct ovsdb *o)
         return;
     }
     if (status == TXN_SUCCESS) {
-        VLOG_INFO_RL(&rl, "%s", o->txn_does);
+        if (o->txn_does) {
+            VLOG_INFO_RL(&rl, "%s", o->txn_does);
+        }
         backoff_reset(&o->backoff);
         o->next_txn_ms = time_msec() + TXN_GAP_MS;
         o->check = true;
@@ -375,7 +438,8 @@ run_txn(struct ovsdb *o)
     } else if (status != TXN_UNCHANGED) {
         retry_later(o);
         VLOG_WARN_RL(&rl, "the switch's database refused \"%s\": %s",
-                     o->txn_does, ovsdb_idl_txn_get_error(o->txn));
+                     o->txn_does ? o->txn_does : "next_cfg",
+                     ovsdb_idl_txn_get_error(o->txn));
     }
     ovsdb_idl_txn_destroy(o->txn);
     o->txn = NULL;
@@ -392,6 +456,12 @@ check_contents(struct ovsdb *o)
         .gateway = o->gateway,
         .gateway_ofport = o->gateway_ofport,
         .gateway_mac = o->gateway_mac,
+        .gateway_mtu = o->gateway_mtu,
+        .tunnel = o->tunnel,
+        .tunnel_type = o->tunnel_type,
+        .tunnel_port = o->tunnel_port,
+        .tunnel_csum = o->tunnel_csum,
+        .tunnel_ofport = o->tunnel_ofport,
         .tables = o->tables,
         .n_tables = o->n_tables,
         .layout = o->layout,
@@ -417,6 +487,22 @@ check_contents(struct ovsdb *o)
     o->txn_seqno = o->seen_seqno;
     o->txn_does = ds_steal_cstr(&r.done);
     run_txn(o);
+}
+
+/* Makes the switch go over its configuration, as any change of it does. */
+static void
+reopen_tunnel(struct ovsdb *o)
+{
+    const struct ovsrec_open_vswitch *ovs = ovsrec_open_vswitch_first(o->idl);
+
+    o->reopen_ms = next_time(&o->reopen_backoff);
+    if (ovs) {
+        o->txn = ovsdb_idl_txn_create(o->idl);
+        o->txn_seqno = o->seen_seqno;
+        ovsdb_idl_txn_increment(o->txn, &ovs->header_,
+                                &ovsrec_open_vswitch_col_next_cfg, true);
+        run_txn(o);
+    }
 }
 
 /* Running. */
@@ -455,6 +541,8 @@ ovsdb_run(struct ovsdb *o)
             o->seen_seqno = seqno;
             o->check = true;
             read_state(o);
+            backoff_reset(&o->reopen_backoff);
+            o->reopen_ms = next_time(&o->reopen_backoff);
         }
         check_bridge_due(o);
     }
@@ -464,6 +552,10 @@ ovsdb_run(struct ovsdb *o)
     if (!o->txn && o->state.connected && o->check
         && time_msec() >= o->next_txn_ms) {
         check_contents(o);
+    }
+    if (!o->txn && o->state.connected && o->tunnel_clashes
+        && time_msec() >= o->reopen_ms) {
+        reopen_tunnel(o);
     }
 }
 
@@ -476,6 +568,9 @@ ovsdb_wait(struct ovsdb *o)
     } else if (o->check && o->state.connected) {
         poll_timer_wait_until(o->next_txn_ms);
     }
+    if (!o->txn && o->state.connected && o->tunnel_clashes) {
+        poll_timer_wait_until(o->reopen_ms);
+    }
     if (o->state.connected && o->bridge_due_ms != LLONG_MAX) {
         poll_timer_wait_until(o->bridge_due_ms);
     }
@@ -484,8 +579,16 @@ ovsdb_wait(struct ovsdb *o)
 void
 ovsdb_set_filled(struct ovsdb *o, bool filled)
 {
-    o->check |= filled && !o->filled && o->restore_wait;
+    o->check |= filled && !o->filled;
     o->filled = filled;
+}
+
+void
+ovsdb_set_gateway_mtu(struct ovsdb *o, uint16_t mtu)
+{
+    mtu = mtu >= MTU_MIN ? mtu : 0;
+    o->check |= mtu != o->gateway_mtu;
+    o->gateway_mtu = mtu;
 }
 
 const struct ovsdb_state *

@@ -58,16 +58,16 @@ def pod_mac(address):
 
 
 class PrivateSwitch:
-    """dummy=True: ports are dummies, for tests without packets;
-    dummy="tunnels": those of type dummy are, and tunnels work.  Otherwise
-    the userspace datapath with real links, in 'netns' if given."""
+    """dummy=True: ports are dummies, for tests without packets; "system": but
+    for tunnels, and the bridge's datapath type is system; "tunnels": ports of
+    type dummy are, and tunnels work.  Otherwise the userspace datapath with
+    real links, in 'netns' if given."""
 
     def __init__(self, directory, dummy=False, netns=None, bridge="br-int"):
         self.dir = pathlib.Path(directory).resolve()
         self.dir.mkdir(parents=True, exist_ok=True)
         self.dummy, self.netns, self.bridge = dummy, netns, bridge
         self.allowed = list(HARMLESS)
-        self.datapath = "dummy" if dummy == "tunnels" else "netdev"
         self._vswitchd = self._ovsdb = None
         self._env = dict(os.environ, OVS_RUNDIR=str(self.dir),
                          OVS_DBDIR=str(self.dir), OVS_LOGDIR=str(self.dir),
@@ -97,8 +97,11 @@ class PrivateSwitch:
     def start_vswitchd(self):
         """Starts ovs-vswitchd only, and waits until it is in service."""
         self._unlink("ovs-vswitchd.ctl", "ovs-vswitchd.pid")
-        extra = {"tunnels": ["--enable-dummy", "--disable-system-route"],
-                 True: ["--enable-dummy=override"]}.get(self.dummy, [])
+        extra = {
+            "system": ["--enable-dummy=system"],
+            "tunnels": ["--enable-dummy", "--disable-system-route"],
+            True: ["--enable-dummy=override"],
+        }.get(self.dummy, [])
         self._vswitchd = self._start("ovs-vswitchd",
                                      "unix:" + str(self.dir / "db.sock"),
                                      *extra, netns=self.netns)
@@ -119,6 +122,12 @@ class PrivateSwitch:
     def _unlink(self, *names):
         for name in names:
             (self.dir / name).unlink(missing_ok=True)
+
+    @property
+    def datapath(self):
+        """What datapath_type the bridge has to have."""
+        return {"system": "system", "tunnels": "dummy"}.get(self.dummy,
+                                                            "netdev")
 
     @property
     def pid(self):

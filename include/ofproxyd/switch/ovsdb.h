@@ -2,8 +2,8 @@
 #ifndef OFPROXYD_SWITCH_OVSDB_H
 #define OFPROXYD_SWITCH_OVSDB_H 1
 
-/* The switch's configuration database: makes and repairs the bridge and the
- * gateway port, names the tables, and finds the pods.
+/* The switch's configuration database: makes and repairs the bridge, the
+ * gateway port and the tunnel port, names the tables, and finds the pods.
  *
  * Level-triggered: each change is compared with what the configuration wants
  * and the difference is written in one transaction, with a backoff when the
@@ -11,8 +11,11 @@
  *
  * What exists is adopted as it is but for what the daemon depends on:
  * fail_mode secure, OpenFlow15 among the protocols if they are limited, a
- * local port, the table names.  A bridge and a gateway port that the daemon
- * has made carry external_ids:ofproxyd-made=true (the port's stand in Port).
+ * local port, the table names, the tunnel port's type and options.  A bridge
+ * and ports that the daemon has made carry external_ids:ofproxyd-made=true (a
+ * port's stand in Port).  A port that it made under another configuration, and
+ * a tunnel port of Antrea's agent that is not wanted, are removed when the
+ * bridge is filled, or at once if they are in the way of the new one.
  * What can't be done, and what is wrong with a pod, is logged once. */
 
 #include <stdbool.h>
@@ -39,13 +42,20 @@ struct ovsdb_cfg {
                                 * bridge has another. */
     const char *gateway;       /* Internal port, e.g. "antrea-gw0". */
     uint16_t gateway_ofport;   /* Wanted for a port that we make. */
+    const char *tunnel;        /* Port for the tunnels to all other nodes, e.g.
+                                * "antrea-tun0"; NULL: none is wanted. */
+    const char *tunnel_type;   /* "geneve", "vxlan", "gre" or "stt". */
+    uint16_t tunnel_port;      /* Destination port; 0: the type's own. */
+    bool tunnel_csum;          /* Checksums on tunnelled packets. */
+    uint16_t tunnel_ofport;    /* Wanted for a port that we make. */
     const struct ovsdb_table_name *tables; /* Flow_Table names to keep. */
     size_t n_tables;
     int layout; /* Kept in the bridge's external_ids. */
 };
 
 /* A local pod's interface: an Interface of our bridge with a port number whose
- * external_ids carry attached-mac and ip-address (what Antrea's CNI writes).
+ * external_ids carry attached-mac and ip-address.  Antrea's CNI plug-in writes
+ * them into the Port, which counts where the Interface has neither.
  * No address belongs to two pods: of two interfaces with the same IP or MAC
  * address the one with the higher port number, the newer one, has it. */
 struct ovsdb_pod {
@@ -64,6 +74,8 @@ struct ovsdb_state {
     bool bridge_ok;          /* The bridge exists with its datapath. */
     uint16_t gateway_ofport; /* 0 while the switch has not given one. */
     struct eth_addr gateway_mac; /* Zero then. */
+    uint16_t tunnel_ofport; /* 0 while there is none, or one of another type
+                             * than the configured. */
     char ovs_version[32];
     const struct ovsdb_pod *pods; /* Sorted by 'iface'. */
     size_t n_pods;
@@ -81,6 +93,10 @@ void ovsdb_wait(struct ovsdb *);
  * so) forwards nothing until somebody takes that away: this does, when the
  * bridge is filled. */
 void ovsdb_set_filled(struct ovsdb *, bool filled);
+
+/* Sets the MTU that the gateway port is to have (Interface.mtu_request), in
+ * bytes.  Less than 68, which the database refuses, leaves it alone. */
+void ovsdb_set_gateway_mtu(struct ovsdb *, uint16_t mtu);
 
 /* Returns the snapshot; see there for how long it is valid. */
 const struct ovsdb_state *ovsdb_state(const struct ovsdb *);
