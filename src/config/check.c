@@ -135,9 +135,53 @@ check_encap_mode(struct cfg_loader *l)
     }
 }
 
+/* The port is passed over as Antrea and the switch do it, so that one file
+ * serves for all types. */
+static void
+check_tunnel(struct cfg_loader *l)
+{
+    if (l->at[OPTION_tunnel_port] && l->cfg->tunnel_type == CFG_TUNNEL_GRE) {
+        cfg_loader_say(l, CFG_WARNING, l->at[OPTION_tunnel_port],
+                       "tunnelPort: ignored, tunnels of type gre have no "
+                       "port");
+    }
+}
+
+/* Antrea prefers the name, too. */
+static void
+check_transport(struct cfg_loader *l)
+{
+    const struct cfg *cfg = l->cfg;
+    const char *name = cfg->transport_interface;
+
+    if (name[0] && l->at[OPTION_transport_interface_cidrs]
+        && cfg->transport_interface_cidrs.n) {
+        cfg_loader_say(l, CFG_WARNING, l->at[OPTION_transport_interface_cidrs],
+                       "transportInterfaceCIDRs: ignored, transportInterface "
+                       "is given");
+    }
+    if (!strcmp(name, cfg->host_gateway) || !strcmp(name, cfg->ovs_bridge)
+        || !strcmp(name, CFG_TUNNEL_PORT_NAME)) {
+        refuse(l, OPTION_transport_interface, "an interface of the network",
+               "this one leads to the pods");
+    }
+}
+
+/* The tunnel port is a name in the switch like the other two. */
+static void
+check_not_tunnel(struct cfg_loader *l, enum option_id id, const char *name)
+{
+    if (!strcmp(name, CFG_TUNNEL_PORT_NAME)) {
+        refuse(l, id, "other names",
+               "this is the name of the port for tunnels");
+    }
+}
+
 static void
 check_names(struct cfg_loader *l)
 {
+    check_not_tunnel(l, OPTION_host_gateway, l->cfg->host_gateway);
+    check_not_tunnel(l, OPTION_ovs_bridge, l->cfg->ovs_bridge);
     if (!strcmp(l->cfg->ovs_bridge, l->cfg->host_gateway)) {
         refuse(l,
                l->at[OPTION_host_gateway] ? OPTION_host_gateway
@@ -153,5 +197,7 @@ cfg_check(struct cfg_loader *l)
     complete(l);
     check_unsupported(l);
     check_encap_mode(l);
+    check_tunnel(l);
+    check_transport(l);
     check_names(l);
 }

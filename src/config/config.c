@@ -177,6 +177,30 @@ cfg_load(const char *path, struct cfg *ret, struct cfg_report *report)
 }
 
 bool
+cfg_has_tunnel(const struct cfg *cfg)
+{
+    return cfg->traffic_encap_mode == CFG_ENCAP
+           || cfg->traffic_encap_mode == CFG_HYBRID;
+}
+
+uint16_t
+cfg_tunnel_udp_port(const struct cfg *cfg)
+{
+    static const uint16_t own[] = {
+        [CFG_TUNNEL_GENEVE] = 6081,
+        [CFG_TUNNEL_VXLAN] = 4789,
+        [CFG_TUNNEL_GRE] = 0,
+        [CFG_TUNNEL_STT] = 0,
+    };
+    uint16_t port = own[cfg->tunnel_type];
+
+    if (!port || !cfg_has_tunnel(cfg)) {
+        return 0;
+    }
+    return cfg->tunnel_port ? cfg->tunnel_port : port;
+}
+
+bool
 cfg_skips_service(const struct cfg *cfg, const char *namespace,
                   const char *name, const struct ip *cluster_ip)
 {

@@ -253,6 +253,12 @@ cfg_encap_mode_to_string(enum cfg_encap_mode mode)
 }
 
 const char *
+cfg_tunnel_type_to_string(enum cfg_tunnel_type type)
+{
+    return tunnel_type_names[type];
+}
+
+const char *
 cfg_datapath_type_to_string(enum cfg_datapath_type type)
 {
     return datapath_type_names[type];

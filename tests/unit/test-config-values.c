@@ -174,7 +174,13 @@ every_key_of_antrea_is_known_with_its_default(void **state OVS_UNUSED)
         }
         assert_string_equal(our_keys[j].dflt, antrea_keys[i].dflt);
     }
-    assert_int_equal(ARRAY_SIZE(our_keys), ARRAY_SIZE(antrea_keys));
+
+    /* Keys of our own stand in a section of their own. */
+    size_t n = 0;
+    for (size_t j = 0; j < ARRAY_SIZE(our_keys); j++) {
+        n += strncmp(our_keys[j].key, "ofproxyd.", strlen("ofproxyd.")) != 0;
+    }
+    assert_int_equal(n, ARRAY_SIZE(antrea_keys));
 }
 
 static void
@@ -310,7 +316,7 @@ unused_values_are_read_all_the_same(void **state OVS_UNUSED)
             "secondaryNetwork:\n"
             "  ovsBridges: [{bridgeName: br1, physicalInterfaces: [eth1]}]\n"
             "tlsMinVersion: VersionTLS12\n"
-            "snatFullyRandomPorts: true\n",
+            "egress: {snatFullyRandomPorts: true}\n",
             &cfg, true, &messages),
         0);
     assert_string_equal(
@@ -321,7 +327,7 @@ unused_values_are_read_all_the_same(void **state OVS_UNUSED)
         "f:5:3: multicast.igmpQueryInterval: not used by ofproxyd\n"
         "f:7:3: secondaryNetwork.ovsBridges: not used by ofproxyd\n"
         "f:8:1: tlsMinVersion: not used by ofproxyd\n"
-        "f:9:1: snatFullyRandomPorts: not used by ofproxyd\n");
+        "f:9:10: egress.snatFullyRandomPorts: not used by ofproxyd\n");
 
     const struct cfg_addr *addr =
         &cfg.antrea_proxy_service_health_check_server_bind_address;
@@ -394,6 +400,50 @@ the_gate_of_the_proxy_switches_it_off(void **state OVS_UNUSED)
     ds_destroy(&messages);
 }
 
+static void
+e18_the_tunnels_udp_port_follows_type_port_and_mode(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *text;
+        bool has_tunnel;
+        uint16_t port;
+    } cases[] = {
+        { "", true, 6081 },
+        { "trafficEncapMode: hybrid", true, 6081 },
+        { "tunnelType: vxlan", true, 4789 },
+        { "tunnelType: VXLAN\ntunnelPort: 8472", true, 8472 },
+        { "tunnelPort: 7000", true, 7000 },
+        { "tunnelType: gre", true, 0 },
+        { "tunnelType: stt", true, 0 },
+        { "tunnelType: stt\ntunnelPort: 7000", true, 0 },
+        { "trafficEncapMode: noEncap\ntunnelPort: 7000", false, 0 },
+        { "trafficEncapMode: networkPolicyOnly", false, 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct cfg cfg;
+
+        cfgfix_load_ok(cases[i].text, &cfg);
+        assert_int_equal(cfg_has_tunnel(&cfg), cases[i].has_tunnel);
+        assert_int_equal(cfg_tunnel_udp_port(&cfg), cases[i].port);
+        cfg_uninit(&cfg);
+    }
+    assert_string_equal(cfg_tunnel_type_to_string(CFG_TUNNEL_STT), "stt");
+}
+
+static void
+tunnels_bypass_conntrack_unless_told_not_to(void **state OVS_UNUSED)
+{
+    struct cfg cfg;
+
+    cfg_init_defaults(&cfg);
+    assert_true(cfg.ofproxyd_tunnel_notrack);
+    cfg_uninit(&cfg);
+    cfgfix_load_ok("ofproxyd:\n  tunnelNotrack: false\n", &cfg);
+    assert_false(cfg.ofproxyd_tunnel_notrack);
+    cfg_uninit(&cfg);
+}
+
 int
 main(void)
 {
@@ -406,6 +456,8 @@ main(void)
         cmocka_unit_test(gates_follow_all_alpha_and_all_beta),
         cmocka_unit_test(values_follow_from_others),
         cmocka_unit_test(the_gate_of_the_proxy_switches_it_off),
+        cmocka_unit_test(e18_the_tunnels_udp_port_follows_type_port_and_mode),
+        cmocka_unit_test(tunnels_bypass_conntrack_unless_told_not_to),
     };
     return cmocka_run_group_tests_name("config-values", tests, NULL, NULL);
 }

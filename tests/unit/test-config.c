@@ -84,7 +84,6 @@ static const struct text_case wrong_values[] = {
     { "defaultMTU: 575", "f:1:13: defaultMTU: found \"575\", allowed an "
                          "integer from 576 to 65535\n" },
     { "tunnelPort: 65536",
-      "f:1:1: tunnelPort: not used by ofproxyd\n"
       "f:1:13: tunnelPort: found \"65536\", allowed an integer from 1 to "
       "65535\n" },
 
@@ -407,9 +406,73 @@ values_that_do_not_go_together_are_errors_with_a_reason(
         { "ovsBridge: antrea-gw0",
           "f:1:12: ovsBridge: found \"antrea-gw0\", allowed different names: "
           "ovsBridge and hostGateway are two interfaces\n" },
+        { "hostGateway: antrea-tun0",
+          "f:1:14: hostGateway: found \"antrea-tun0\", allowed other names: "
+          "this is the name of the port for tunnels\n" },
+        { "ovsBridge: antrea-tun0",
+          "f:1:12: ovsBridge: found \"antrea-tun0\", allowed other names: "
+          "this is the name of the port for tunnels\n" },
+#define NO_UPLINK \
+    ", allowed an interface of the network: this one leads to the pods\n"
+        { "transportInterface: antrea-gw0",
+          "f:1:21: transportInterface: found \"antrea-gw0\"" NO_UPLINK },
+        { "hostGateway: gw7\ntransportInterface: gw7",
+          "f:2:21: transportInterface: found \"gw7\"" NO_UPLINK },
+        { "transportInterface: br-int",
+          "f:1:21: transportInterface: found \"br-int\"" NO_UPLINK },
+        { "transportInterface: antrea-tun0",
+          "f:1:21: transportInterface: found \"antrea-tun0\"" NO_UPLINK },
     };
 
     assert_all(cases, ARRAY_SIZE(cases), EINVAL);
+}
+
+static void
+k3_modes_without_tunnels_need_the_proxy(void **state OVS_UNUSED)
+{
+    static const char *const modes[] = { "noEncap", "hybrid",
+                                         "networkPolicyOnly" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+        char *text = xasprintf("trafficEncapMode: %s\n"
+                               "antreaProxy: {enable: false}\n",
+                               modes[i]);
+        char *messages = xasprintf(
+            "f:1:19: trafficEncapMode: found \"%s\", allowed encap" NEED_PROXY,
+            modes[i]);
+        assert_messages(text, EINVAL, messages);
+        free(messages);
+        free(text);
+
+        text = xasprintf("trafficEncapMode: %s\n", modes[i]);
+        assert_messages(text, 0, "");
+        free(text);
+    }
+    assert_messages("antreaProxy: {enable: false}", 0, "");
+}
+
+static void
+what_another_key_makes_useless_is_a_warning(void **state OVS_UNUSED)
+{
+    static const struct text_case cases[] = {
+        { "tunnelType: gre\ntunnelPort: 7000",
+          "f:2:13: tunnelPort: ignored, tunnels of type gre have no port\n" },
+        { "transportInterfaceCIDRs: [192.0.2.0/24]\n"
+          "transportInterface: eth1",
+          "f:1:26: transportInterfaceCIDRs: ignored, transportInterface is "
+          "given\n" },
+        { "tunnelType: gre\ntunnelPort: 0", "" },
+        { "tunnelType: stt\ntunnelPort: 7000\ntunnelCsum: true", "" },
+        { "transportInterface: eth1\ntransportInterfaceCIDRs: []", "" },
+        { "transportInterface: ''\n"
+          "transportInterfaceCIDRs: [192.0.2.0/24, '2001:db8::/64']",
+          "" },
+        { "trafficEncapMode: noEncap\nnoSNAT: true", "" },
+        { "trafficEncapMode: networkPolicyOnly\nnoSNAT: true", "" },
+        { "trafficEncapMode: networkPolicyOnly\nnoSNAT: false", "" },
+    };
+
+    assert_all(cases, ARRAY_SIZE(cases), 0);
 }
 
 static void
@@ -509,7 +572,6 @@ all_errors_are_reported_at_once_in_the_order_of_the_lines(
     }
     assert_string_equal(ds_cstr(&messages),
                         "0 1:12 f:1:12: ovsBridge: found \"a/b\", allowe\n"
-                        "2 2:1 f:2:1: noSNAT: not used by ofproxyd\n"
                         "0 2:9 f:2:9: noSNAT: found \"true\", allowed f\n"
                         "2 3:10 f:3:10: egress.exceptCIDRs: not used b\n"
                         "0 5:11 f:5:11: antreaProxy.enable: found \"1\",\n"
@@ -521,7 +583,7 @@ all_errors_are_reported_at_once_in_the_order_of_the_lines(
                         "0 10:14 f:10:14: serviceCIDR: found \"10.96.0.0\n");
     assert_int_equal(report.n_of[CFG_ERROR], 7);
     assert_int_equal(report.n_of[CFG_WARNING], 1);
-    assert_int_equal(report.n_of[CFG_NOTE], 3);
+    assert_int_equal(report.n_of[CFG_NOTE], 2);
     ds_destroy(&messages);
     cfg_report_uninit(&report);
 }
@@ -619,6 +681,8 @@ main(void)
         cmocka_unit_test(n5_skipped_services_are_found_by_name_and_by_address),
         cmocka_unit_test(
             values_that_do_not_go_together_are_errors_with_a_reason),
+        cmocka_unit_test(k3_modes_without_tunnels_need_the_proxy),
+        cmocka_unit_test(what_another_key_makes_useless_is_a_warning),
         cmocka_unit_test(what_ofproxyd_does_not_support_is_refused),
         cmocka_unit_test(unknown_keys_are_warnings_with_a_guess),
         cmocka_unit_test(

@@ -173,6 +173,21 @@ int cfg_load_text(const char *name, const char *text, size_t len,
 const char *cfg_encap_mode_to_string(enum cfg_encap_mode);
 const char *cfg_datapath_type_to_string(enum cfg_datapath_type);
 
+/* Also the type of the switch's interface. */
+const char *cfg_tunnel_type_to_string(enum cfg_tunnel_type);
+
+/* Name of the port for the tunnels to all other nodes. */
+#define CFG_TUNNEL_PORT_NAME "antrea-tun0"
+
+/* True if packets to some other nodes go through a tunnel: with encap and
+ * hybrid. */
+bool cfg_has_tunnel(const struct cfg *);
+
+/* The UDP port that tunnelled packets are sent to: tunnelPort, or the
+ * protocol's own (RFC 8926, RFC 7348).  0 without tunnels, or if they are not
+ * of UDP (gre, stt). */
+uint16_t cfg_tunnel_udp_port(const struct cfg *);
+
 /* True if antreaProxy.skipServices names the Service 'name' in 'namespace'
  * or its first ClusterIP, which may be NULL. */
 bool cfg_skips_service(const struct cfg *, const char *namespace,
