@@ -20,6 +20,7 @@
 #include <util.h>
 
 #include "ofproxyd/agent/agent.h"
+#include "ofproxyd/agent/cleanup.h"
 #include "ofproxyd/base/sigwatch.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/config/kubeconfig.h"
@@ -33,6 +34,7 @@ struct args {
     const char *config;
     const char *node_name;
     const char *unixctl;
+    bool cleanup;
 };
 
 static void
@@ -41,12 +43,16 @@ usage(FILE *stream)
     fprintf(stream,
             "ofproxyd: serves Kubernetes Services on an Open vSwitch bridge\n"
             "usage: ofproxyd [OPTIONS]\n"
+            "       ofproxyd --cleanup [--config FILE]\n"
             "       ofproxyd --check-config FILE\n"
             "\n"
             "  --config FILE        antrea-agent.conf [" DEFAULT_CONFIG "]\n"
             "  --node NAME          this node's name [$NODE_NAME, or the host"
             " name]\n"
             "  --unixctl PATH       control socket\n"
+            "  --cleanup            remove from bridge and host what ofproxyd"
+            " has put there,\n"
+            "                       say what, and exit\n"
             "  --check-config FILE  read FILE, say what is wrong with it, and"
             " exit\n"
             "  --print-config       print the configuration file with all"
@@ -101,6 +107,7 @@ parse_args(int argc, char *argv[], struct args *args)
         OPT_CONFIG = UCHAR_MAX + 1,
         OPT_NODE,
         OPT_UNIXCTL,
+        OPT_CLEANUP,
         OPT_CHECK_CONFIG,
         OPT_PRINT_CONFIG,
         OPT_PRINT_REFERENCE,
@@ -111,6 +118,7 @@ parse_args(int argc, char *argv[], struct args *args)
         { "config", required_argument, NULL, OPT_CONFIG },
         { "node", required_argument, NULL, OPT_NODE },
         { "unixctl", required_argument, NULL, OPT_UNIXCTL },
+        { "cleanup", no_argument, NULL, OPT_CLEANUP },
         { "check-config", required_argument, NULL, OPT_CHECK_CONFIG },
         { "print-config", no_argument, NULL, OPT_PRINT_CONFIG },
         { "print-reference", no_argument, NULL, OPT_PRINT_REFERENCE },
@@ -135,6 +143,10 @@ parse_args(int argc, char *argv[], struct args *args)
         case OPT_CONFIG: args->config = optarg; break;
         case OPT_NODE: args->node_name = optarg; break;
         case OPT_UNIXCTL: args->unixctl = optarg; break;
+        case OPT_CLEANUP:
+            args->cleanup = true;
+            vlog_set_levels(NULL, VLF_CONSOLE, VLL_WARN);
+            break;
         case OPT_CHECK_CONFIG: exit(check_config(optarg));
         case OPT_PRINT_CONFIG: exit(print(cfg_print_example));
         case OPT_PRINT_REFERENCE: exit(print(cfg_print_reference_md));
@@ -216,6 +228,35 @@ find_node_name(const struct args *args)
     }
     host[sizeof host - 1] = '\0';
     return xstrdup(host);
+}
+
+/* Cleaning up. */
+
+/* Does what --cleanup promises, unless a daemon runs. */
+static int
+clean_up(const struct cfg *cfg, const struct args *args)
+{
+    struct cleanup_report report;
+    char *running = control_find_server(args->unixctl);
+    int error;
+
+    if (running) {
+        fprintf(stderr,
+                "ofproxyd: a daemon is running (%s); nothing is removed\n",
+                running);
+        free(running);
+        return EBUSY;
+    }
+    cleanup_report_init(&report);
+    error = cleanup_run(cfg, &report);
+    fputs(ds_cstr(&report.done), stdout);
+    fputs(ds_cstr(&report.left), stdout);
+    if (!report.done.length && !error) {
+        puts("nothing to remove");
+    }
+    fputs(ds_cstr(&report.failed), stderr);
+    cleanup_report_uninit(&report);
+    return error;
 }
 
 /* Control commands. */
@@ -382,6 +423,12 @@ main(int argc, char *argv[])
 
     if (load_config(&args, &setup.cfg)) {
         return EXIT_FAILURE;
+    }
+    if (args.cleanup) {
+        daemonize(); /* Fails if the daemon of a --pidfile runs. */
+        error = clean_up(&setup.cfg, &args);
+        cfg_uninit(&setup.cfg);
+        return error ? EXIT_FAILURE : EXIT_SUCCESS;
     }
     error = load_kubeconfig(&setup.cfg, &setup.kubeconfig, &err);
     if (error) {

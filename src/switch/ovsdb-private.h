@@ -105,6 +105,9 @@ const struct ovsrec_interface *ovsdb_find_iface(
 const struct ovsrec_port *ovsdb_find_port(const struct ovsrec_bridge *bridge,
                                           const char *name);
 
+/* True if the daemon made the bridge. */
+bool ovsdb_bridge_is_made(const struct ovsrec_bridge *);
+
 /* True if the daemon made the port. */
 bool ovsdb_port_is_made(const struct ovsrec_port *);
 

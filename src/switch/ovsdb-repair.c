@@ -55,6 +55,12 @@ ovsdb_find_iface(const struct ovsrec_bridge *bridge, const char *name)
     return NULL;
 }
 
+bool
+ovsdb_bridge_is_made(const struct ovsrec_bridge *bridge)
+{
+    return smap_get_bool(&bridge->external_ids, OVSDB_MADE_KEY, false);
+}
+
 uint16_t
 ovsdb_iface_ofport(const struct ovsrec_interface *iface)
 {

@@ -25,6 +25,13 @@ struct control_command {
  * `list-commands` beside those of the libraries (vlog/set and so on). */
 void control_register(const struct control_command *, size_t n);
 
+/* Looks for a running daemon: whether somebody listens on the control socket
+ * at 'path' (as given to --unixctl), or if that is NULL, on one in Open
+ * vSwitch's run directory that is named as ofproxyd names its own,
+ * "ofproxyd.PID.ctl".  Returns the path of the socket, which the caller owes a
+ * free(), or NULL. */
+char *control_find_server(const char *path);
+
 /* Wakes the poll loop up when unixctl_server_run() has work. */
 void control_wait(struct unixctl_server *);
 
