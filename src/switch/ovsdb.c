@@ -71,7 +71,8 @@ struct ovsdb {
     /* Repairing. */
     struct ovsdb_idl_txn *txn; /* In flight, or NULL. */
     unsigned int txn_seqno;    /* seen_seqno when it was composed. */
-    char *txn_does;            /* In words, for the log. */
+    char *txn_does;            /* In words, for the log; NULL: not worth a
+                                * line. */
     bool check;                /* Contents not compared yet. */
     long long int next_txn_ms; /* No transaction before. */
     struct backoff backoff;
@@ -413,6 +414,17 @@ retry_later(struct ovsdb *o)
     o->check = true;
 }
 
+static void
+note_success(struct ovsdb *o)
+{
+    if (o->txn_does) {
+        VLOG_INFO_RL(&rl, "%s", o->txn_does);
+    }
+    backoff_reset(&o->backoff);
+    o->next_txn_ms = time_msec() + TXN_GAP_MS;
+    o->check = true;
+}
+
 /* Goes on with the transaction in flight. */
 static void
 run_txn(struct ovsdb *o)
@@ -423,12 +435,7 @@ run_txn(struct ovsdb *o)
         return;
     }
     if (status == TXN_SUCCESS) {
-        if (o->txn_does) {
-            VLOG_INFO_RL(&rl, "%s", o->txn_does);
-        }
-        backoff_reset(&o->backoff);
-        o->next_txn_ms = time_msec() + TXN_GAP_MS;
-        o->check = true;
+        note_success(o);
     } else if (status == TXN_TRY_AGAIN && o->txn_seqno != o->seen_seqno) {
         /* Somebody else was faster; what he wrote is here already. */
         o->check = true;
