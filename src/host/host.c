@@ -59,6 +59,7 @@ struct host {
 
     bool wanted; /* There is something to keep. */
     bool forwarding;
+    char *uplink; /* Or NULL. */
     struct gwlink gw;
     struct routes routes;
     struct procsys procsys;
@@ -95,6 +96,7 @@ host_destroy(struct host *h)
         hostnl_close(h->nl);
         gwlink_uninit(&h->gw);
         routes_uninit(&h->routes);
+        free(h->uplink);
         free(h);
     }
 }
@@ -116,9 +118,12 @@ host_set(struct host *h, const struct host_want *w)
         return;
     }
 
-    bool check =
-        gwlink_set(&h->gw, w) || !was_wanted || w->forwarding != h->forwarding;
+    bool check = gwlink_set(&h->gw, w) || !was_wanted
+                 || w->forwarding != h->forwarding
+                 || !nullable_string_is_equal(h->uplink, w->uplink);
     h->forwarding = w->forwarding;
+    free(h->uplink);
+    h->uplink = nullable_xstrdup(w->uplink);
     if (h->routes.complete != w->complete) {
         h->routes.complete = w->complete;
         h->due_ms = time_msec();
@@ -175,6 +180,13 @@ take_event(const struct hostnl_event *event, void *h_)
     struct host *h = h_;
 
     if (gwlink_changed(&h->gw, event)) {
+        h->check = true;
+        drifted(h);
+    }
+    if ((event->kind == HOSTNL_LINK
+         && routes_link_changed(&h->routes, event->link.ifindex))
+        || (event->kind == HOSTNL_ADDR
+            && routes_link_changed(&h->routes, event->addr.ifindex))) {
         h->check = true;
         drifted(h);
     }
@@ -236,7 +248,10 @@ set_forwarding(struct host *h, int ra_ifindex)
 {
     char name[IFNAMSIZ];
 
-    procsys_forward_ipv4(&h->procsys);
+    procsys_forward_ipv4(&h->procsys, h->gw.name);
+    if (h->uplink) {
+        procsys_check_uplink(&h->procsys, h->uplink);
+    }
     if (gwlink_wants_ipv6(&h->gw)) {
         procsys_forward_ipv6(&h->procsys, if_indextoname(ra_ifindex, name));
     }
@@ -308,7 +323,7 @@ static bool
 is_open(struct host *h)
 {
     if (!h->nl) {
-        int error = hostnl_open(&h->nl);
+        int error = hostnl_open(HOSTNL_ALL, &h->nl);
 
         if (error) {
             if (!h->open_named) {

@@ -57,17 +57,19 @@ get_ip(const struct nlattr *attr, int family, struct ip *ret)
 static bool
 decode_link(struct nlmsghdr *nlh, struct hostnl_link *link)
 {
-    struct nlattr *tb[IFLA_IFNAME + 1];
+    struct nlattr *tb[IFLA_MTU + 1];
     const struct ifinfomsg *ifi = nlmsg_data(nlh);
 
     /* Bridges and IPv6 send messages of their own family about the link. */
-    if (nlmsg_parse(nlh, sizeof *ifi, tb, IFLA_IFNAME, NULL) < 0
+    if (nlmsg_parse(nlh, sizeof *ifi, tb, IFLA_MTU, NULL) < 0
         || ifi->ifi_family != AF_UNSPEC || !tb[IFLA_IFNAME]) {
         return false;
     }
     *link = (struct hostnl_link){
         .ifindex = ifi->ifi_index,
+        .mtu = tb[IFLA_MTU] ? nla_get_u32(tb[IFLA_MTU]) : 0,
         .up = (ifi->ifi_flags & IFF_UP) != 0,
+        .loopback = (ifi->ifi_flags & IFF_LOOPBACK) != 0,
     };
     nla_strlcpy(link->name, tb[IFLA_IFNAME], sizeof link->name);
     return true;
@@ -93,6 +95,10 @@ decode_addr(struct nlmsghdr *nlh, struct hostnl_addr *addr)
         .cidr.plen = ifa->ifa_prefixlen,
         .global = ifa->ifa_scope == RT_SCOPE_UNIVERSE,
         .unusable = (flags & IFA_F_DADFAILED) != 0,
+        .tentative =
+            (flags & (IFA_F_TENTATIVE | IFA_F_OPTIMISTIC)) == IFA_F_TENTATIVE,
+        .deprecated = (flags & IFA_F_DEPRECATED) != 0,
+        .secondary = (flags & IFA_F_SECONDARY) != 0,
         .protocol = tb[ATTR_IFA_PROTO] ? nla_get_u8(tb[ATTR_IFA_PROTO]) : 0,
     };
     return local && get_ip(local, ifa->ifa_family, &addr->cidr.ip)
@@ -239,7 +245,9 @@ hostnl_encode_dump(enum hostnl_kind kind, int family, int ifindex)
         const struct ndmsg ndm = { .ndm_family = family };
         struct nl_msg *msg =
             new_msg(RTM_GETNEIGH, NLM_F_DUMP, &ndm, sizeof ndm);
-        put_u32(msg, ATTR_NDA_IFINDEX, ifindex);
+        if (ifindex) {
+            put_u32(msg, ATTR_NDA_IFINDEX, ifindex);
+        }
         return msg;
     }
     case HOSTNL_LINK: break;
@@ -248,12 +256,15 @@ hostnl_encode_dump(enum hostnl_kind kind, int family, int ifindex)
 }
 
 struct nl_msg *
-hostnl_encode_link_get(const char *name)
+hostnl_encode_link_get(const char *name, int ifindex)
 {
-    const struct ifinfomsg ifi = { .ifi_family = AF_UNSPEC };
+    const struct ifinfomsg ifi = { .ifi_family = AF_UNSPEC,
+                                   .ifi_index = ifindex };
     struct nl_msg *msg = new_msg(RTM_GETLINK, 0, &ifi, sizeof ifi);
 
-    ovs_assert(!nla_put_string(msg, IFLA_IFNAME, name));
+    if (name) {
+        ovs_assert(!nla_put_string(msg, IFLA_IFNAME, name));
+    }
     return msg;
 }
 
@@ -306,7 +317,7 @@ hostnl_encode_route(int type, int flags, const struct hostnl_route *r)
         .rtm_scope = type == RTM_DELROUTE ? RT_SCOPE_NOWHERE
                      : has_via            ? RT_SCOPE_UNIVERSE
                                           : RT_SCOPE_LINK,
-        .rtm_flags = has_via ? RTNH_F_ONLINK : 0,
+        .rtm_flags = has_via && r->ifindex ? RTNH_F_ONLINK : 0,
     };
     struct nl_msg *msg = new_msg(type, flags, &rtm, sizeof rtm);
 

@@ -17,7 +17,7 @@ bool hostnl_decode(struct nlmsghdr *, struct hostnl_event *);
 struct nl_msg *hostnl_encode_dump(enum hostnl_kind, int family, int ifindex);
 
 /* Requests.  'type' is an RTM_*, 'flags' are NLM_F_* beyond NLM_F_REQUEST. */
-struct nl_msg *hostnl_encode_link_get(const char *name);
+struct nl_msg *hostnl_encode_link_get(const char *name, int ifindex);
 struct nl_msg *hostnl_encode_link_up(int ifindex);
 struct nl_msg *hostnl_encode_addr(int type, int flags,
                                   const struct hostnl_addr *);

@@ -67,8 +67,23 @@ open_socket(struct nl_sock **ret)
     return 0;
 }
 
+static int
+join_groups(struct hostnl *nl, enum hostnl_scope scope)
+{
+    bool failed = nl_socket_add_memberships(nl->events, RTNLGRP_LINK,
+                                            RTNLGRP_IPV4_IFADDR,
+                                            RTNLGRP_IPV6_IFADDR, RTNLGRP_NONE);
+
+    if (!failed && scope == HOSTNL_ALL) {
+        failed = nl_socket_add_memberships(nl->events, RTNLGRP_IPV4_ROUTE,
+                                           RTNLGRP_IPV6_ROUTE, RTNLGRP_NEIGH,
+                                           RTNLGRP_NONE);
+    }
+    return failed ? EPERM : 0;
+}
+
 int
-hostnl_open(struct hostnl **ret)
+hostnl_open(enum hostnl_scope scope, struct hostnl **ret)
 {
     struct hostnl *nl = xzalloc(sizeof *nl);
     int error = open_socket(&nl->requests);
@@ -82,12 +97,7 @@ hostnl_open(struct hostnl **ret)
         set_option(nl->requests, SOL_NETLINK, NETLINK_GET_STRICT_CHK, 1);
         set_option(nl->events, SOL_SOCKET, SO_RCVBUF, EVENT_RCVBUF);
         set_option(nl->events, SOL_SOCKET, SO_RCVBUFFORCE, EVENT_RCVBUF);
-        if (nl_socket_add_memberships(nl->events, RTNLGRP_LINK,
-                                      RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR,
-                                      RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-                                      RTNLGRP_NEIGH, RTNLGRP_NONE)) {
-            error = EPERM;
-        }
+        error = join_groups(nl, scope);
     }
     if (error) {
         hostnl_close(nl);
@@ -316,12 +326,12 @@ store_link(const struct hostnl_event *event, void *link)
     }
 }
 
-int
-hostnl_link_get(struct hostnl *nl, const char *name, struct hostnl_link *ret)
+static int
+get_link(struct hostnl *nl, struct nl_msg *msg, struct hostnl_link *ret)
 {
     struct hostnl_link link = { .ifindex = 0 };
     struct answer a = { .cb = store_link, .aux = &link, .family = AF_UNSPEC };
-    int error = transact(nl, hostnl_encode_link_get(name), &a);
+    int error = transact(nl, msg, &a);
 
     if (!error && !link.ifindex) {
         error = ENODEV;
@@ -330,6 +340,18 @@ hostnl_link_get(struct hostnl *nl, const char *name, struct hostnl_link *ret)
         *ret = link;
     }
     return error;
+}
+
+int
+hostnl_link_get(struct hostnl *nl, const char *name, struct hostnl_link *ret)
+{
+    return get_link(nl, hostnl_encode_link_get(name, 0), ret);
+}
+
+int
+hostnl_link_get_index(struct hostnl *nl, int ifindex, struct hostnl_link *ret)
+{
+    return get_link(nl, hostnl_encode_link_get(NULL, ifindex), ret);
 }
 
 int

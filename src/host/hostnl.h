@@ -21,7 +21,9 @@ struct hostnl;
 
 struct hostnl_link {
     int ifindex;
-    bool up; /* Administratively. */
+    uint32_t mtu; /* In bytes. */
+    bool up;      /* Administratively. */
+    bool loopback;
     char name[IFNAMSIZ];
 };
 
@@ -30,12 +32,17 @@ struct hostnl_addr {
     struct cidr cidr;
     bool global;      /* Of global scope. */
     bool unusable;    /* Duplicate address detection failed. */
+    bool tentative;   /* ...or has not ended, and nothing may use it yet. */
+    bool deprecated;  /* Not to be used for anything new. */
+    bool secondary;   /* IPv4: not the first of its network; IPv6: temporary,
+                       * for privacy. */
     uint8_t protocol; /* Who added it; 0 if unknown. */
 };
 
 /* Of the main table; others are not reported. */
 struct hostnl_route {
-    int ifindex; /* 0 with 'multipath'. */
+    int ifindex; /* 0 with 'multipath'; in a request: the kernel finds the
+                  * link that 'via' is on. */
     struct cidr dst;
     struct ip via; /* "::" for none. */
     struct ip src; /* "::" for none. */
@@ -75,8 +82,15 @@ struct hostnl_event {
 
 typedef void hostnl_cb(const struct hostnl_event *, void *aux);
 
+/* What there are notifications of. */
+enum hostnl_scope {
+    HOSTNL_ALL,
+    HOSTNL_LINKS_AND_ADDRS
+};
+
 /* Opens the sockets.  Returns 0 or a positive errno value. */
-int hostnl_open(struct hostnl **ret) OVS_WARN_UNUSED_RESULT;
+int hostnl_open(enum hostnl_scope, struct hostnl **ret)
+    OVS_WARN_UNUSED_RESULT;
 void hostnl_close(struct hostnl *); /* NULL is allowed. */
 
 /* Becomes readable when there are notifications. */
@@ -88,7 +102,7 @@ int hostnl_events(struct hostnl *, hostnl_cb *, void *aux)
     OVS_WARN_UNUSED_RESULT;
 
 /* Hands out all that there is of a kind, of addresses and neighbours only
- * those on 'ifindex'.  Not for HOSTNL_LINK.  Returns 0, or EINTR if the result
+ * those on 'ifindex' unless it is 0.  Not for HOSTNL_LINK.  Returns 0, or EINTR if the result
  * is inconsistent because it changed meanwhile, or another positive errno
  * value. */
 int hostnl_dump(struct hostnl *, enum hostnl_kind, int ifindex, hostnl_cb *,
@@ -97,6 +111,10 @@ int hostnl_dump(struct hostnl *, enum hostnl_kind, int ifindex, hostnl_cb *,
 /* Looks up a link.  Returns 0, ENODEV, or another positive errno value. */
 int hostnl_link_get(struct hostnl *, const char *name, struct hostnl_link *ret)
     OVS_WARN_UNUSED_RESULT;
+
+/* The same by its index. */
+int hostnl_link_get_index(struct hostnl *, int ifindex,
+                          struct hostnl_link *ret) OVS_WARN_UNUSED_RESULT;
 
 /* The rest changes the kernel's state.  Each returns 0 or a positive errno
  * value, and then says in 'err', which may be NULL, what the kernel says. */
@@ -112,7 +130,8 @@ int hostnl_addr_del(struct hostnl *, const struct hostnl_addr *, struct err *)
 
 /* Adds a route: with 'replace' in place of one with the same destination and
  * metric, otherwise EEXIST if there is one.  A next hop is taken to be on the
- * link, whatever the addresses say. */
+ * link, whatever the addresses say; without a link, it is on the one that has
+ * its network. */
 int hostnl_route_add(struct hostnl *, const struct hostnl_route *,
                      bool replace, struct err *) OVS_WARN_UNUSED_RESULT;
 int hostnl_route_del(struct hostnl *, const struct hostnl_route *,

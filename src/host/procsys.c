@@ -29,6 +29,7 @@ static const struct {
     /* Addresses are usable at once; nobody else is on the link. */
     [PROCSYS_ACCEPT_DAD] = { "net/ipv6/conf/", "/accept_dad", "0" },
     [PROCSYS_IPV4_FORWARD] = { "net/ipv4/ip_forward", NULL, "1" },
+    [PROCSYS_LINK_FORWARD] = { "net/ipv4/conf/", "/forwarding", "1" },
     [PROCSYS_IPV6_FORWARD] = { "net/ipv6/conf/all/forwarding", NULL, "1" },
 };
 
@@ -109,9 +110,49 @@ procsys_tune_link(struct procsys *ps, const char *name, bool ipv6)
 }
 
 void
-procsys_forward_ipv4(struct procsys *ps)
+procsys_forward_ipv4(struct procsys *ps, const char *name)
 {
     apply(ps, PROCSYS_IPV4_FORWARD, NULL);
+    if (!ps->named[PROCSYS_IPV4_FORWARD]) {
+        apply(ps, PROCSYS_LINK_FORWARD, name);
+    }
+}
+
+/* The value of a setting of a link, or 0. */
+static int
+link_value(const char *link, const char *name)
+{
+    char *path = xasprintf("/proc/sys/net/ipv4/conf/%s/%s", link, name);
+    char value[16];
+    int n = read_value(path, value) ? 0 : atoi(value);
+
+    free(path);
+    return n;
+}
+
+void
+procsys_check_uplink(struct procsys *ps, const char *name)
+{
+    /* The kernel takes the larger one. */
+    bool strict =
+        MAX(link_value("all", "rp_filter"), link_value(name, "rp_filter"))
+        == 1;
+    bool no_forward =
+        !link_value(name, "forwarding") && link_value("all", "forwarding");
+
+    if (strict && !ps->uplink_strict) {
+        VLOG_INFO("net.ipv4.conf.%s.rp_filter is 1 (strict): packets from "
+                  "pods of other nodes are dropped unless the routes to these "
+                  "pods lead to \"%s\", too; 2 is safe",
+                  name, name);
+    }
+    if (no_forward && !ps->uplink_no_forward) {
+        VLOG_WARN("net.ipv4.conf.%s.forwarding is 0: packets from pods of "
+                  "other nodes are dropped; set it to 1",
+                  name);
+    }
+    ps->uplink_strict = strict;
+    ps->uplink_no_forward = no_forward;
 }
 
 /* accept_ra: 0 no, 1 unless forwarding, 2 always. */

@@ -15,22 +15,31 @@ enum procsys_setting {
     PROCSYS_DISABLE_IPV6,
     PROCSYS_ACCEPT_DAD,
     PROCSYS_IPV4_FORWARD,
+    PROCSYS_LINK_FORWARD,
     PROCSYS_IPV6_FORWARD
 };
-#define PROCSYS_N_SETTINGS 6
+#define PROCSYS_N_SETTINGS 7
 
 struct procsys {
     bool named[PROCSYS_N_SETTINGS]; /* Failures that have been logged. */
+    bool uplink_strict;             /* So has this about the uplink, */
+    bool uplink_no_forward;         /* and this. */
 };
 
 /* Sets what the gateway link 'name' needs, for IPv6 too if 'ipv6'. */
 void procsys_tune_link(struct procsys *, const char *name, bool ipv6);
 
-void procsys_forward_ipv4(struct procsys *);
+/* Forwards IPv4, also what comes from the gateway link 'name': a link that was
+ * made after the node began to forward may not. */
+void procsys_forward_ipv4(struct procsys *, const char *name);
 
 /* 'ra_link' is the link of a default route that came from a router
  * advertisement, or NULL.  If the kernel handles those itself, forwarding
  * would make it drop that route: then nothing is set, but named. */
 void procsys_forward_ipv6(struct procsys *, const char *ra_link);
+
+/* Says once what is in the way of pods' packets that come in by the link
+ * 'name' as they are.  Its settings are the operator's, so they stay. */
+void procsys_check_uplink(struct procsys *, const char *name);
 
 #endif /* host/procsys.h */

@@ -26,6 +26,7 @@ struct hop {
     int ifindex;
     struct ip via;
     struct ip src;
+    bool underlay; /* Of 'want' only. */
 };
 
 /* A destination that is wanted, or that the kernel has a route of ours to. */
@@ -33,12 +34,13 @@ struct route_node {
     struct hmap_node hmap_node;
     struct ovs_list list_node; /* Or empty. */
     struct cidr dst;
-    struct hop want; /* 'ifindex' is not used. */
-    struct hop have;
+    struct hop want;         /* 'ifindex' is not used. */
+    struct hop have;         /* 'ifindex' is 0 until the kernel has told. */
     unsigned int n_wishes;   /* How many want it. */
     unsigned int generation; /* Of the routes_set() that named it last. */
     int error;               /* Of the last try; named already. */
     bool present;            /* The kernel has 'have', ours. */
+    bool misled;             /* On a link that the next hop is not on. */
     bool shadowed;           /* The kernel has one that isn't ours. */
     bool named;              /* The latter has been logged. */
 };
@@ -88,7 +90,10 @@ node_in_sync(const struct routes *rs, const struct route_node *node)
     if (!node->n_wishes) {
         return !node->present;
     }
-    return node->present && node->have.ifindex == rs->ifindex
+    bool right_link = node->want.underlay ? !node->misled
+                                          : node->have.ifindex == rs->ifindex;
+
+    return node->present && right_link
            && ip_equals(&node->have.via, &node->want.via)
            && ip_equals(&node->have.src, &node->want.src);
 }
@@ -142,6 +147,7 @@ routes_init(struct routes *rs)
     ovs_list_init(&rs->to_del);
     ovs_list_init(&rs->failed);
     ovs_list_init(&rs->strays);
+    onlink_init(&rs->onlink);
 }
 
 void
@@ -154,6 +160,7 @@ routes_uninit(struct routes *rs)
     }
     hmap_destroy(&rs->nodes);
     clear_strays(rs);
+    onlink_uninit(&rs->onlink);
 }
 
 /* What is wanted. */
@@ -165,6 +172,7 @@ is_valid(const struct host_route *r)
 {
     enum ip_family family = ip_family(&r->dst.ip);
     bool valid = r->dst.plen > 0 && r->dst.plen <= (family == IP_V4 ? 32 : 128)
+                 && (!r->underlay || ip_is_unicast(&r->via))
                  && (ip_is_none(&r->via) || ip_family(&r->via) == family)
                  && (ip_is_none(&r->src) || ip_family(&r->src) == family);
 
@@ -177,6 +185,13 @@ is_valid(const struct host_route *r)
     return valid;
 }
 
+static void
+forget_wishes(struct routes *rs, struct route_node *node)
+{
+    rs->n_underlay -= node->n_wishes && node->want.underlay;
+    node->n_wishes = 0;
+}
+
 /* Sets how many want the route of 'node', at least one, and that it goes on
  * as in 'r'.  Returns true if that is news. */
 static bool
@@ -185,13 +200,16 @@ wish(struct routes *rs, struct route_node *node, const struct host_route *r,
 {
     bool was_wanted = node->n_wishes;
 
-    node->n_wishes = n_wishes;
     if (was_wanted && ip_equals(&node->want.via, &r->via)
-        && ip_equals(&node->want.src, &r->src)) {
+        && ip_equals(&node->want.src, &r->src)
+        && node->want.underlay == r->underlay) {
+        node->n_wishes = n_wishes;
         return false;
     }
-    node->want.via = r->via;
-    node->want.src = r->src;
+    forget_wishes(rs, node);
+    node->n_wishes = n_wishes;
+    node->want = (struct hop){ 0, r->via, r->src, r->underlay };
+    rs->n_underlay += r->underlay;
     settle(rs, node);
     return true;
 }
@@ -247,7 +265,7 @@ routes_set(struct routes *rs, const struct host_route *routes, size_t n,
         changed = true;
         HMAP_FOR_EACH (node, hmap_node, &rs->nodes) {
             if (node->generation != rs->generation) {
-                node->n_wishes = 0;
+                forget_wishes(rs, node);
             }
         }
         settle_all(rs);
@@ -275,9 +293,14 @@ routes_unwant(struct routes *rs, const struct cidr *dst_)
     struct cidr dst = cidr_network(dst_);
     struct route_node *node = find_node(rs, &dst);
 
-    if (!node || !node->n_wishes || --node->n_wishes) {
+    if (!node || !node->n_wishes) {
         return false;
     }
+    if (node->n_wishes > 1) {
+        node->n_wishes--;
+        return false;
+    }
+    forget_wishes(rs, node);
     rs->n_wanted--;
     settle(rs, node);
     map_trim(&rs->nodes);
@@ -338,13 +361,35 @@ routes_start_dump(struct routes *rs, int ifindex)
         set_shadowed(rs, node, false);
     }
     clear_strays(rs);
+    onlink_clear(&rs->onlink);
+    rs->n_links = 0;
+}
+
+static bool
+is_of_link(const struct routes *rs, int ifindex)
+{
+    for (size_t i = 0; i < MIN(rs->n_links, ROUTES_MAX_LINKS); i++) {
+        if (rs->links[i] == ifindex) {
+            return true;
+        }
+    }
+    return rs->n_links > ROUTES_MAX_LINKS;
 }
 
 static void
-set_present(struct route_node *node, const struct hostnl_route *r)
+set_present(struct routes *rs, struct route_node *node,
+            const struct hostnl_route *r)
 {
     node->present = true;
-    node->have = (struct hop){ r->ifindex, r->via, r->src };
+    node->misled = false;
+    node->have = (struct hop){ r->ifindex, r->via, r->src, false };
+    if (r->ifindex && r->ifindex != rs->ifindex
+        && !is_of_link(rs, r->ifindex)) {
+        if (rs->n_links < ROUTES_MAX_LINKS) {
+            rs->links[rs->n_links] = r->ifindex;
+        }
+        rs->n_links++;
+    }
 }
 
 void
@@ -353,6 +398,9 @@ routes_have(struct routes *rs, const struct hostnl_route *r)
     if (!is_ours(r)) {
         struct route_node *node = find_node(rs, &r->dst);
 
+        if (rs->n_underlay) {
+            onlink_add(&rs->onlink, r);
+        }
         if (node && node->n_wishes && r->metric <= ROUTES_METRIC) {
             set_shadowed(rs, node, true);
             name_shadow(node, r);
@@ -363,7 +411,7 @@ routes_have(struct routes *rs, const struct hostnl_route *r)
         struct route_node *node = get_node(rs, &r->dst);
 
         if (!node->present) {
-            set_present(node, r);
+            set_present(rs, node, r);
             return;
         }
     }
@@ -380,6 +428,9 @@ routes_dumped(struct routes *rs)
 
     HMAP_FOR_EACH (node, hmap_node, &rs->nodes) {
         node->named = node->shadowed;
+        node->misled = node->present && node->n_wishes && node->want.underlay
+                       && !onlink_allows(&rs->onlink, &node->want.via,
+                                         node->have.ifindex);
     }
     settle_all(rs);
 }
@@ -390,8 +441,10 @@ routes_changed(struct routes *rs, const struct hostnl_route *r, bool gone)
     struct route_node *node = find_node(rs, &r->dst);
 
     if (!is_ours(r)) {
-        /* It may have come or gone beside ours or instead of it. */
-        if (!node || !node->n_wishes) {
+        /* It may have come or gone beside ours or instead of it, or be what
+         * next hops are reached by. */
+        if ((!node || !node->n_wishes)
+            && !(rs->n_underlay && onlink_is_connected(r))) {
             return false;
         }
         rs->unsure = true;
@@ -403,8 +456,9 @@ routes_changed(struct routes *rs, const struct hostnl_route *r, bool gone)
     }
     if (!gone) {
         node = get_node(rs, &r->dst);
-        set_present(node, r);
-    } else if (!node || !node->present || node->have.ifindex != r->ifindex
+        set_present(rs, node, r);
+    } else if (!node || !node->present
+               || (node->have.ifindex && node->have.ifindex != r->ifindex)
                || !ip_equals(&node->have.via, &r->via)) {
         return false;
     } else {
@@ -413,22 +467,68 @@ routes_changed(struct routes *rs, const struct hostnl_route *r, bool gone)
     return settle(rs, node);
 }
 
+bool
+routes_link_changed(const struct routes *rs, int ifindex)
+{
+    const struct route_node *node;
+
+    if (!rs->n_underlay || ifindex == rs->ifindex) {
+        return false;
+    }
+    if (is_of_link(rs, ifindex)) {
+        return true;
+    }
+    LIST_FOR_EACH (node, list_node, &rs->failed) {
+        if (node->want.underlay) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Changing it. */
+
+/* What a next hop is told that is on no link that is up. */
+static bool
+is_unreachable(int error)
+{
+    return error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN
+           || error == ENODEV;
+}
+
+static void
+name_failure(struct routes *rs, const struct route_node *node, int error,
+             const struct err *err)
+{
+    char dst[CIDR_STRLEN], via[IP_STRLEN];
+
+    cidr_to_string(&node->dst, dst);
+    if (!node->n_wishes) {
+        VLOG_WARN_RL(&rl, "route to %s can't be removed: %s", dst, err->msg);
+    } else if (!node->want.underlay) {
+        VLOG_WARN_RL(&rl, "route to %s can't be added: %s", dst, err->msg);
+    } else if (!is_unreachable(error)) {
+        VLOG_WARN_RL(&rl, "route to %s via %s can't be added: %s", dst,
+                     ip_to_string(&node->want.via, via), err->msg);
+    } else if (!rs->lost_named) {
+        /* One link that is down fails all of them. */
+        rs->lost_named = true;
+        VLOG_WARN_RL(&rl,
+                     "route to %s via %s can't be added, and perhaps others: "
+                     "%s",
+                     dst, ip_to_string(&node->want.via, via), err->msg);
+    }
+}
 
 static void
 fail(struct routes *rs, struct route_node *node, int error,
      const struct err *err)
 {
     if (error != node->error) {
-        char dst[CIDR_STRLEN];
-
-        VLOG_WARN_RL(&rl, "route to %s can't be %s: %s",
-                     cidr_to_string(&node->dst, dst),
-                     node->n_wishes ? "added" : "removed", err->msg);
+        name_failure(rs, node, error, err);
 
         /* Something may not be as we believe. */
-        rs->unsure |= (error == EEXIST || error == ENODEV || error == ENETDOWN
-                       || error == ENETUNREACH);
+        rs->unsure |= error == EEXIST || is_unreachable(error);
     }
     node->error = error;
     unlist(node);
@@ -439,7 +539,7 @@ static void
 add_route(struct routes *rs, struct hostnl *nl, struct route_node *node)
 {
     const struct hostnl_route r = {
-        .ifindex = rs->ifindex,
+        .ifindex = node->want.underlay ? 0 : rs->ifindex,
         .dst = node->dst,
         .via = node->want.via,
         .src = node->want.src,
@@ -453,7 +553,7 @@ add_route(struct routes *rs, struct hostnl *nl, struct route_node *node)
     if (error) {
         fail(rs, node, error, &err);
     } else {
-        set_present(node, &r);
+        set_present(rs, node, &r);
         settle(rs, node);
     }
 }
@@ -528,6 +628,9 @@ routes_run(struct routes *rs, struct hostnl *nl, size_t *budget)
         del_route(rs, nl, node);
         --*budget;
     }
+    if (ovs_list_is_empty(&rs->to_add) && ovs_list_is_empty(&rs->failed)) {
+        rs->lost_named = false;
+    }
 }
 
 bool
@@ -573,10 +676,11 @@ void
 routes_format(const struct routes *rs, struct ds *ds)
 {
     ds_put_format(ds,
-                  "routes: %" PRIuSIZE " wanted, %" PRIuSIZE " missing, "
+                  "routes: %" PRIuSIZE " wanted (%" PRIuSIZE
+                  " by way of other nodes), %" PRIuSIZE " missing, "
                   "%" PRIuSIZE " failed, %" PRIuSIZE " to be removed, "
                   "%" PRIuSIZE " behind a foreign one\n",
-                  rs->n_wanted, ovs_list_size(&rs->to_add),
+                  rs->n_wanted, rs->n_underlay, ovs_list_size(&rs->to_add),
                   ovs_list_size(&rs->failed),
                   ovs_list_size(&rs->to_del) + ovs_list_size(&rs->strays),
                   rs->n_shadowed);

@@ -13,7 +13,13 @@
  * link they are on.  They have a metric of their own, larger than what people
  * and programs use, so that a route to the same destination that isn't ours
  * goes before ours, and neither hides behind nor overwrites the other: it is
- * named, and the moment it goes ours is in use. */
+ * named, and the moment it goes ours is in use.
+ *
+ * Those of the underlay are given to the kernel without a link, which it
+ * finds by their next hop, once.  It does not move them when the next hop's
+ * network moves to another link, and removes them (IPv4 ones silently) when
+ * the link goes down; so a change of a link that has some of them, and any
+ * change of links while some can't be added, calls for a dump. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,8 +30,12 @@
 
 #include "hostnl.h"
 #include "ofproxyd/host/host.h"
+#include "onlink.h"
 
 #define ROUTES_METRIC 4096
+
+/* Links whose changes matter; with more of them all do. */
+#define ROUTES_MAX_LINKS 16
 
 struct routes {
     struct hmap nodes; /* "struct route_node"s, by destination. */
@@ -35,16 +45,21 @@ struct routes {
     struct ovs_list to_del;
     struct ovs_list failed;
 
-    struct ovs_list strays;  /* Ours, but of no use: to be removed. */
-    int ifindex;             /* The gateway link, or 0. */
-    bool stray_failed;       /* One couldn't be removed and is not on the
+    struct ovs_list strays;      /* Ours, but of no use: to be removed. */
+    int ifindex;                 /* The gateway link, or 0. */
+    bool stray_failed;           /* One couldn't be removed and is not on the
                              * list any more. */
-    bool complete;           /* Removing is allowed. */
-    bool unsure;             /* Something happened that only a dump clears
+    bool complete;               /* Removing is allowed. */
+    bool unsure;                 /* Something happened that only a dump clears
                              * up. */
-    unsigned int generation; /* Of routes_set(). */
-    size_t n_wanted;         /* Destinations. */
-    size_t n_shadowed;       /* A foreign route goes before ours. */
+    unsigned int generation;     /* Of routes_set(). */
+    size_t n_wanted;             /* Destinations. */
+    size_t n_underlay;           /* Those of them that are of the underlay. */
+    int links[ROUTES_MAX_LINKS]; /* That these were on since the last dump. */
+    size_t n_links;
+    bool lost_named;      /* That the underlay can't be reached. */
+    struct onlink onlink; /* As of the last dump. */
+    size_t n_shadowed;    /* A foreign route goes before ours. */
 };
 
 void routes_init(struct routes *);
@@ -66,6 +81,10 @@ void routes_dumped(struct routes *);
 /* A notification.  Returns true if it is about our routes and shows a
  * difference that is to be repaired. */
 bool routes_changed(struct routes *, const struct hostnl_route *, bool gone);
+
+/* The link, or an address of it, has changed.  Returns true if a dump is due
+ * for that. */
+bool routes_link_changed(const struct routes *, int ifindex);
 
 /* Makes up to '*budget' changes and takes them off it. */
 void routes_run(struct routes *, struct hostnl *, size_t *budget);

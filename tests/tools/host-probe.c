@@ -6,15 +6,23 @@
  *   addr CIDR               one more address
  *   route DST VIA SRC       one more route ("::" for none)
  *   many N DST VIA SRC      N more, from DST upwards
+ *   peer DST VIA            one more, of the underlay
+ *   peers N DST VIA         N more, from DST and VIA upwards
  *   neigh IP MAC            one more neighbour
+ *   uplink NAME             host_want's
  *   clear                   no addresses, routes and neighbours
  *   set                     host_set(), host_set_routes(); prints
  *                           "set MICROSECONDS"
  *   state                   prints host_format_state() and "."
+ *   cleanup                 host_cleanup(); prints what it says, "error TEXT"
+ *                           or "ok", and "."
+ *   find iface NAME|cidr CIDR|ip IP|not NAME   more of uplink_want
+ *   find clear|set          none of it; uplink_set()
  *
  * and prints "in-sync MILLISECONDS" when all is there, with the time since the
  * last "set", "out-of-sync" when something is missing, and at the end of the
- * input "cpu MILLISECONDS" that it used. */
+ * input "cpu MILLISECONDS" that it used; and with each change of it
+ * "uplink NAME MTU IPV4 IPV6 SEQNO". */
 
 #include <poll.h>
 #include <stdio.h>
@@ -29,6 +37,7 @@
 #include <util.h>
 
 #include "ofproxyd/host/host.h"
+#include "ofproxyd/host/uplink.h"
 
 struct probe {
     struct host *host;
@@ -40,6 +49,14 @@ struct probe {
     struct host_neigh *neighs;
     long long int set_usec;
     bool in_sync;
+    char uplink_name[64];
+
+    struct uplink *uplink;
+    char iface[64], not_iface[64];
+    struct uplink_want find;
+    struct cidr find_cidrs[8];
+    struct ip find_ips[8];
+    uint64_t seqno;
 };
 
 static void
@@ -85,6 +102,27 @@ add_routes(struct probe *p, size_t n, char *argv[])
     for (size_t i = 0; i < n; i++) {
         if (n > 1) {
             r.dst.ip = cidr_host(&first, i);
+        }
+        p->routes[p->n_routes++] = r;
+    }
+}
+
+/* 'n' routes by way of other nodes, each of which has a pod network. */
+static void
+add_peers(struct probe *p, size_t n, char *argv[])
+{
+    struct host_route r = { .dst = to_cidr(argv[0]), .underlay = true };
+    struct cidr first = r.dst;
+    struct cidr via = { to_ip(argv[1]), 16 };
+    bool v4 = ip_family(&r.dst.ip) == IP_V4;
+    uint32_t begin =
+        v4 ? ntohl(ip_v4(&via.ip)) & 0xffff : via.ip.in6.s6_addr[15];
+
+    p->routes = xrealloc(p->routes, (p->n_routes + n) * sizeof *p->routes);
+    for (size_t i = 0; i < n; i++) {
+        r.via = n > 1 ? cidr_host(&via, begin + i) : via.ip;
+        if (n > 1) {
+            r.dst.ip = cidr_host(&first, i << (v4 ? 32 - first.plen : 0));
         }
         p->routes[p->n_routes++] = r;
     }
@@ -136,6 +174,78 @@ print_state(const struct probe *p)
 }
 
 static void
+cleanup(const struct probe *p)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    struct err err;
+    int error = host_cleanup(p->gateway, &ds, &err);
+
+    printf("%s%s%s\n.\n", ds_cstr(&ds), error ? "error " : "ok",
+           error ? err.msg : "");
+    ds_destroy(&ds);
+}
+
+static void
+find_command(struct probe *p, size_t argc, char *argv[])
+{
+    struct uplink_want *w = &p->find;
+
+    if (argc == 1 && !strcmp(argv[0], "set")) {
+        w->iface = p->iface;
+        w->not_iface = p->not_iface[0] ? p->not_iface : NULL;
+        w->cidrs = p->find_cidrs;
+        w->node_ips = p->find_ips;
+        uplink_set(p->uplink, w);
+    } else if (argc == 1 && !strcmp(argv[0], "clear")) {
+        w->n_cidrs = w->n_node_ips = 0;
+        p->iface[0] = p->not_iface[0] = '\0';
+    } else if (argc == 2 && !strcmp(argv[0], "iface")) {
+        ovs_strlcpy(p->iface, argv[1], sizeof p->iface);
+    } else if (argc == 2 && !strcmp(argv[0], "not")) {
+        ovs_strlcpy(p->not_iface, argv[1], sizeof p->not_iface);
+    } else if (argc == 2 && !strcmp(argv[0], "cidr")
+               && w->n_cidrs < ARRAY_SIZE(p->find_cidrs)) {
+        p->find_cidrs[w->n_cidrs++] = to_cidr(argv[1]);
+    } else if (argc == 2 && !strcmp(argv[0], "ip")
+               && w->n_node_ips < ARRAY_SIZE(p->find_ips)) {
+        p->find_ips[w->n_node_ips++] = to_ip(argv[1]);
+    } else {
+        fail(argv[0]);
+    }
+}
+
+static void
+print_uplink(struct probe *p)
+{
+    const struct uplink_state *s = uplink_state(p->uplink);
+    char v4[CIDR_STRLEN], v6[CIDR_STRLEN];
+
+    if (s->seqno != p->seqno) {
+        p->seqno = s->seqno;
+        printf("uplink %s %u %s %s %llu\n", s->name, s->mtu,
+               cidr_to_string(&s->addrs[IP_V4], v4),
+               cidr_to_string(&s->addrs[IP_V6], v6),
+               (unsigned long long int) s->seqno);
+    }
+}
+
+/* Commands about other things than what is wanted.  True if it was one. */
+static bool
+do_other_command(struct probe *p, size_t argc, char *argv[])
+{
+    if (argc == 1 && !strcmp(argv[0], "state")) {
+        print_state(p);
+    } else if (argc == 1 && !strcmp(argv[0], "cleanup")) {
+        cleanup(p);
+    } else if (argc >= 2 && !strcmp(argv[0], "find")) {
+        find_command(p, argc - 1, &argv[1]);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void
 do_command(struct probe *p, char *line)
 {
     char *argv[6] = { NULL };
@@ -144,6 +254,9 @@ do_command(struct probe *p, char *line)
     for (char *word = strtok(line, " "); word && argc < ARRAY_SIZE(argv);
          word = strtok(NULL, " ")) {
         argv[argc++] = word;
+    }
+    if (do_other_command(p, argc, argv)) {
+        return;
     }
     if (argc == 2 && !strcmp(argv[0], "gateway")) {
         ovs_strlcpy(p->gateway, argv[1], sizeof p->gateway);
@@ -161,14 +274,19 @@ do_command(struct probe *p, char *line)
         add_routes(p, 1, &argv[1]);
     } else if (argc == 5 && !strcmp(argv[0], "many")) {
         add_routes(p, atoi(argv[1]), &argv[2]);
+    } else if (argc == 3 && !strcmp(argv[0], "peer")) {
+        add_peers(p, 1, &argv[1]);
+    } else if (argc == 4 && !strcmp(argv[0], "peers")) {
+        add_peers(p, atoi(argv[1]), &argv[2]);
+    } else if (argc == 2 && !strcmp(argv[0], "uplink")) {
+        ovs_strlcpy(p->uplink_name, argv[1], sizeof p->uplink_name);
+        p->want.uplink = p->uplink_name;
     } else if (argc == 3 && !strcmp(argv[0], "neigh")) {
         add_neigh(p, &argv[1]);
     } else if (argc == 1 && !strcmp(argv[0], "clear")) {
         p->want.n_addresses = p->n_routes = p->want.n_neighs = 0;
     } else if (argc == 1 && !strcmp(argv[0], "set")) {
         set(p);
-    } else if (argc == 1 && !strcmp(argv[0], "state")) {
-        print_state(p);
     } else {
         fail(line);
     }
@@ -219,16 +337,19 @@ print_sync(struct probe *p)
 int
 main(int argc OVS_UNUSED, char *argv[])
 {
-    struct probe p = { .host = host_create() };
+    struct probe p = { .host = host_create(), .uplink = uplink_create() };
     int in = dup(STDIN_FILENO); /* The poll loop takes no descriptor 0. */
     struct rusage ru;
 
     set_program_name(argv[0]);
     while (read_commands(&p, in)) {
         host_run(p.host);
+        uplink_run(p.uplink);
         print_sync(&p);
+        print_uplink(&p);
         fflush(stdout);
         host_wait(p.host);
+        uplink_wait(p.uplink);
         poll_fd_wait(in, POLLIN);
         poll_block();
     }
@@ -237,6 +358,7 @@ main(int argc OVS_UNUSED, char *argv[])
            (long long int) (ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000
                + (ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1000);
     host_destroy(p.host);
+    uplink_destroy(p.uplink);
     free(p.addresses);
     free(p.routes);
     free(p.neighs);

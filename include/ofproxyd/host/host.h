@@ -4,7 +4,8 @@
 
 /* The node's own network stack, as far as it is ours: the gateway link's
  * state and addresses, the routes that lead Service addresses into the
- * bridge, and the neighbour that they go through.
+ * bridge and those to the pods of other nodes, and the neighbour that the
+ * former go through.
  *
  * Each is a desired set that is compared with what the kernel has (read over
  * rtnetlink, followed by its notifications and by a slow full check), so that
@@ -24,6 +25,7 @@
 #include <openvswitch/dynamic-string.h>
 #include <openvswitch/types.h>
 
+#include "ofproxyd/base/err.h"
 #include "ofproxyd/base/ip.h"
 
 /* Of our routes, in rtm_protocol; unassigned in the kernel's rtnetlink.h and
@@ -37,6 +39,8 @@ struct host_route {
     struct ip via;   /* Next hop, taken to be on the gateway link whatever its
                       * addresses say, or "::" for the link itself. */
     struct ip src;   /* Preferred source, or "::" for none. */
+    bool underlay;   /* 'via' is another node, on whatever link has its
+                      * network; the route follows that. */
 };
 
 struct host_neigh {
@@ -56,6 +60,9 @@ struct host_want {
                       * routes. */
     bool forwarding; /* The node has to forward IPv4, and IPv6 if there is an
                       * IPv6 address. */
+    const char *uplink; /* Link by which pods' packets come from other nodes
+                         * as they are, or NULL.  Its settings are not
+                         * changed, but named if they are in the way. */
 };
 
 /* Returns a host that wants nothing; opens its sockets at the first run. */
@@ -65,9 +72,11 @@ void host_destroy(struct host *); /* NULL is allowed; leaves all in place. */
 /* Sets what is wanted from now on.  Cheap if nothing differs from before. */
 void host_set(struct host *, const struct host_want *);
 
-/* Sets the routes that are wanted, all of them on the gateway link.  Several
- * may want one, which is named as often then; the first one says how it goes
- * on.
+/* Sets the routes that are wanted.  Several may want one, which is named as
+ * often then; the first one says how it goes on.
+ *
+ * A route of the underlay fails while no link has its next hop's network.  It
+ * is tried again when links or addresses change.
  *
  * The cost is a look-up for each route, and a request for each that differs;
  * the functions below are for the changes in between. */
@@ -90,5 +99,17 @@ void host_format_state(const struct host *, struct ds *);
 /* True if all addresses, routes and neighbours that are wanted are there.
  * Kernel settings that can't be written don't count: they are only named. */
 bool host_in_sync(const struct host *);
+
+/* Removes what is ours from the host: routes on whatever link, and addresses
+ * and neighbours of the link 'gateway', all known by HOST_RTPROT.  Kernel
+ * settings stay.  Appends a line to 'done' for each thing that is removed, and
+ * one for what may be ours but can't be told, which stays: addresses of
+ * kernels before 5.18.  Blocks until that is done; needs no struct host, of
+ * which none should run.
+ *
+ * What can't be removed does not stop the rest.  Returns 0, also if there was
+ * nothing, or a positive errno value with 'err' set. */
+int host_cleanup(const char *gateway, struct ds *done, struct err *)
+    OVS_WARN_UNUSED_RESULT;
 
 #endif /* ofproxyd/host/host.h */
