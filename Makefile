@@ -69,6 +69,7 @@ SUPPORT := $(sort $(wildcard tests/support/*.c))
 TESTS   := $(patsubst tests/unit/%.c,$(O)/tests/%,$(sort $(wildcard tests/unit/test-*.c)))
 FUZZ    := $(patsubst tests/fuzz/%.c,$(O)/tests/%,$(sort $(wildcard tests/fuzz/fuzz-*.c)))
 TOOLS   := $(patsubst tests/tools/%.c,$(O)/tests/%,$(sort $(wildcard tests/tools/*.c)))
+PRELOAD := $(patsubst tests/preload/%.c,$(O)/tests/%.so,$(sort $(wildcard tests/preload/*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(O)/tests/%,$(sort $(wildcard tests/bench/bench-*.c)))
 C_FILES := $(SRCS) src/main.c $(HDRS) $(SUPPORT) $(wildcard tests/*/*.c)
 
@@ -119,9 +120,15 @@ $(TOOLS): $(O)/tests/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libofproxyd.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(LDLIBS)
 
+# For LD_PRELOAD, so neither with sanitizers nor as an executable.
+$(O)/tests/%.so: tests/preload/%.c $(O)/.flags
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(WARN) $(CFLAGS) -fPIC -shared -MMD -MP -o $@ $< -ldl
+
 # Tests.
 
-tests-bin: $(TESTS) $(FUZZ) $(TOOLS)
+tests-bin: $(TESTS) $(FUZZ) $(TOOLS) $(PRELOAD)
 
 check-unit: $(TESTS)
 	@rc=0; for t in $(TESTS); do $(TEST_WRAPPER) $$t || { echo "FAILED: $$t"; rc=1; }; done; exit $$rc
@@ -138,9 +145,9 @@ check-asan:
 	+@$(SHORT) $(MAKE) O=$(O)/asan SAN=address,undefined CFLAGS='-O1 -g' check-unit check-replay
 check-valgrind:
 	+@$(SHORT) $(MAKE) TEST_WRAPPER='valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite' check-unit check-replay
-check-integration: all $(TOOLS)
+check-integration: all $(TOOLS) $(PRELOAD)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/integration
-check-system: all $(TOOLS)
+check-system: all $(TOOLS) $(PRELOAD)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/system
 bench: all $(BENCHES)
 	@O=$(O) $(PYTHON) tests/bench/run.py $(BENCH)

@@ -89,8 +89,7 @@ enum hostnl_scope {
 };
 
 /* Opens the sockets.  Returns 0 or a positive errno value. */
-int hostnl_open(enum hostnl_scope, struct hostnl **ret)
-    OVS_WARN_UNUSED_RESULT;
+int hostnl_open(enum hostnl_scope, struct hostnl **ret) OVS_WARN_UNUSED_RESULT;
 void hostnl_close(struct hostnl *); /* NULL is allowed. */
 
 /* Becomes readable when there are notifications. */
@@ -102,9 +101,9 @@ int hostnl_events(struct hostnl *, hostnl_cb *, void *aux)
     OVS_WARN_UNUSED_RESULT;
 
 /* Hands out all that there is of a kind, of addresses and neighbours only
- * those on 'ifindex' unless it is 0.  Not for HOSTNL_LINK.  Returns 0, or EINTR if the result
- * is inconsistent because it changed meanwhile, or another positive errno
- * value. */
+ * those on 'ifindex' unless it is 0.  Not for HOSTNL_LINK.  Returns 0, or
+ * EINTR if the result is inconsistent because it changed meanwhile, or another
+ * positive errno value. */
 int hostnl_dump(struct hostnl *, enum hostnl_kind, int ifindex, hostnl_cb *,
                 void *aux) OVS_WARN_UNUSED_RESULT;
 
