@@ -98,13 +98,20 @@ wants_anything(const struct uplink *u)
     return u->iface || u->n_cidrs || u->n_node_ips;
 }
 
+/* A name that is configured leaves no choice to them. */
+static size_t
+n_cidrs_of(const struct uplink_want *w)
+{
+    return w->iface && w->iface[0] ? 0 : w->n_cidrs;
+}
+
 static bool
 same_cidrs(const struct uplink *u, const struct uplink_want *w)
 {
-    if (u->n_cidrs != w->n_cidrs) {
+    if (u->n_cidrs != n_cidrs_of(w)) {
         return false;
     }
-    for (size_t i = 0; i < w->n_cidrs; i++) {
+    for (size_t i = 0; i < u->n_cidrs; i++) {
         if (u->cidrs[i].plen != w->cidrs[i].plen
             || !ip_equals(&u->cidrs[i].ip, &w->cidrs[i].ip)) {
             return false;
@@ -140,8 +147,8 @@ uplink_set(struct uplink *u, const struct uplink_want *w)
     free_want(u);
     u->iface = nullable_xstrdup(iface);
     u->not_iface = nullable_xstrdup(w->not_iface);
-    u->n_cidrs = w->n_cidrs;
-    u->cidrs = xmemdup(w->cidrs, w->n_cidrs * sizeof *w->cidrs);
+    u->n_cidrs = n_cidrs_of(w);
+    u->cidrs = xmemdup(w->cidrs, u->n_cidrs * sizeof *w->cidrs);
     u->n_node_ips = w->n_node_ips;
     u->node_ips = xmemdup(w->node_ips, w->n_node_ips * sizeof *w->node_ips);
     u->error = 0;
@@ -464,7 +471,7 @@ retry_later(struct uplink *u, long long int delay_ms)
 static void
 name_failure(struct uplink *u, int error)
 {
-    if (error == u->error) {
+    if (!error || error == u->error) {
         return;
     }
     if (error != ENODEV) {

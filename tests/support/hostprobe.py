@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """host-probe, which runs the host layer alone, and what a namespace has of
 what the layer keeps."""
+import contextlib
 import os
 import pathlib
 import re
 import shlex
+import signal
 import subprocess
 import threading
 import time
@@ -58,6 +60,15 @@ class Probe:
                      "in-sync", self)
             return self.last("in-sync")
         return None
+
+    @contextlib.contextmanager
+    def paused(self):
+        """It does nothing meanwhile."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def last(self, word):
         """The number in the last line that begins with a word."""

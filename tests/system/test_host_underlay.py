@@ -80,11 +80,10 @@ def test_c14_left_overs_of_other_nodes_go_when_complete(steady, start):
 def test_c19_route_of_a_node_that_is_gone_already_is_done(steady, start):
     """No retry and no complaint."""
     probe = start(*ALL)
-    probe.process.send_signal(19)
-    steady.ip("route", "del", "10.10.2.0/24")
-    steady.ip("-6", "route", "del", "fd00:10:2::/64")
-    probe.send("clear", *BASIC[3:], "set")
-    probe.process.send_signal(18)
+    with probe.paused():
+        steady.ip("route", "del", "10.10.2.0/24")
+        steady.ip("-6", "route", "del", "fd00:10:2::/64")
+        probe.send("clear", *BASIC[3:], "set")
     probe.set()
     assert ours(steady) == ["10.96.0.0/12", "203.0.113.10", "fd96::/108"]
     assert not probe.log_lines("WARN")
