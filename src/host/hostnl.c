@@ -12,6 +12,7 @@
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <netlink/attr.h>
 #include <netlink/msg.h>
@@ -296,6 +297,17 @@ request(struct hostnl *nl, struct nl_msg *msg, struct err *err)
     return transact(nl, msg, &a);
 }
 
+/* True if a dump that failed so has nothing to say: there is no table yet, or
+ * the kernel has no IPv6.  Otherwise to take it for an answer would take all
+ * that there is for gone. */
+static bool
+means_none(int error, int family)
+{
+    return error == ENOENT
+           || ((error == EOPNOTSUPP || error == EAFNOSUPPORT)
+               && family == AF_INET6 && access("/proc/net/if_inet6", F_OK));
+}
+
 int
 hostnl_dump(struct hostnl *nl, enum hostnl_kind kind, int ifindex,
             hostnl_cb *cb, void *aux)
@@ -309,9 +321,7 @@ hostnl_dump(struct hostnl *nl, enum hostnl_kind kind, int ifindex,
         int error =
             transact(nl, hostnl_encode_dump(kind, families[i], ifindex), &a);
 
-        /* No table yet; a kernel without the family. */
-        if (error && error != ENOENT && error != EOPNOTSUPP
-            && error != EAFNOSUPPORT) {
+        if (error && !means_none(error, families[i])) {
             return error;
         }
     }

@@ -143,6 +143,22 @@ def add_gateway(ns):
     ns.ip("link", "set", "gw0p", "up")
 
 
+def make_host(netns):
+    """A namespace with a gateway link and another one, eth0, that has the
+    default routes."""
+    ns = netns.namespace("host")
+    ns.batch("link add eth0 type veth peer name eth0p")
+    ns.sysctl(net__ipv6__conf__eth0__accept_dad=0,
+              net__ipv6__conf__eth0p__accept_dad=0)
+    ns.batch("link set eth0p up", "link set eth0 up",
+             "addr add 192.0.2.5/24 dev eth0",
+             "addr add 2001:db8::5/64 dev eth0 nodad",
+             "route add default via 192.0.2.1 dev eth0",
+             "route add default via 2001:db8::1 dev eth0")
+    add_gateway(ns)
+    return ns
+
+
 def routes(ns, *args):
     """Sorted routes of the main table without what comes and goes."""
     lines = [line for family in ("-4", "-6")
