@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_HOST_RULES_H
+#define OFPROXYD_HOST_RULES_H 1
+
+/* The host's packet rules, as far as they are ours: `table inet ofproxyd`,
+ * and two accept rules at the top of iptables' FORWARD chain where there is
+ * one, since no table of ours can overrule another's drop.
+ *
+ * The table is a function of what is wanted.  It is written as a whole, in one
+ * transaction, when it is missing or differs; members of its sets are added
+ * and removed alone, at a cost that does not grow with the sets.  The kernel's
+ * notifications tell when somebody else changed it.
+ *
+ * Tunnel packets between this node and the other nodes are not tracked.
+ * Connections that were tracked before the rule came are removed from the
+ * host's own conntrack zone once it is there.
+ *
+ * Names in the log, and never removes: what kube-proxy or Antrea have left
+ * behind, and a legacy iptables FORWARD policy of DROP.
+ *
+ * Never blocks but for the kernel's work on a request: well below a
+ * millisecond, and with thousands of nodes some tens of milliseconds when the
+ * whole table is written (docs/decisions/0005). */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvswitch/dynamic-string.h>
+
+#include "ofproxyd/base/err.h"
+#include "ofproxyd/base/ip.h"
+
+struct rules;
+
+/* What is wanted, but for the members of the sets.  All is copied. */
+struct rules_want {
+    const char *gateway; /* Link name; NULL: nothing is wanted yet. */
+    struct ip gateway_ips[N_IP_FAMILIES]; /* "::" for none, also below. */
+    struct ip virtual_ips[N_IP_FAMILIES];
+    const struct cidr *pod_cidrs; /* This node's. */
+    size_t n_pod_cidrs;
+    bool masquerade;       /* This node's pods to outside the cluster. */
+    bool random_ports;     /* Masquerade with random source ports. */
+    uint16_t notrack_port; /* UDP port of the tunnel; 0: no NOTRACK. */
+    struct ip transport[N_IP_FAMILIES]; /* This node's tunnel addresses. */
+    bool complete; /* False: nothing of an earlier run is taken away. */
+};
+
+enum rules_set_id {
+    RULES_POD_CIDRS, /* Of all nodes: not to be masqueraded. */
+    RULES_NODES      /* Transport addresses of the other nodes, as CIDRs of
+                      * full length. */
+};
+#define N_RULES_SETS 2
+
+/* Returns rules that want nothing; opens its sockets at the first run. */
+struct rules *rules_create(void);
+void rules_destroy(struct rules *); /* NULL is allowed; leaves all in place. */
+
+/* Sets what is wanted from now on.  Cheap if nothing differs from before. */
+void rules_set(struct rules *, const struct rules_want *);
+
+/* One more wants this member, or one less: several may want the same.  A
+ * member inside another one is allowed.  Removing what is not there does
+ * nothing, and so does an address of RULES_NODES that is a network. */
+void rules_add_member(struct rules *, enum rules_set_id, const struct cidr *);
+void rules_remove_member(struct rules *, enum rules_set_id,
+                         const struct cidr *);
+
+/* Does what can be done without waiting. */
+void rules_run(struct rules *);
+/* Arranges for poll_block() to wake up when rules_run() has work. */
+void rules_wait(struct rules *);
+
+/* True if the kernel has all that is wanted, and nothing else in our table. */
+bool rules_in_sync(const struct rules *);
+
+/* Appends the present state, what is missing and why. */
+void rules_format_state(const struct rules *, struct ds *);
+
+/* Removes our table, and our rules from iptables' chains.  Appends a line to
+ * 'done' for each thing that it removed; nothing if there was nothing.
+ * Returns 0 or a positive errno value, then with the reason in 'err'; what
+ * could be removed is removed then too. */
+int rules_cleanup(struct ds *done, struct err *err) OVS_WARN_UNUSED_RESULT;
+
+#endif /* ofproxyd/host/rules.h */

@@ -1,0 +1,755 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's packet rules: decides when to look at the kernel's state and when
+ * to write.
+ *
+ * The table's rules are compared, as the kernel spells them, with what they
+ * were after we had written them; the sets' members and the rules in foreign
+ * chains are compared with what is wanted.  After our own writes what the
+ * kernel notifies about is taken note of at once, so that only changes by
+ * others lead to a check.
+ *
+ * As in host.c a repair waits until the notifications pause. */
+
+#include "ofproxyd/host/rules.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <openvswitch/poll-loop.h>
+#include <openvswitch/util.h>
+#include <openvswitch/vlog.h>
+#include <timeval.h>
+#include <util.h>
+
+#include "fwdchain.h"
+#include "memberset.h"
+#include "nfnl.h"
+#include "nftable.h"
+#include "nftrun.h"
+#include "ofproxyd/base/backoff.h"
+#include "rulestext.h"
+#include "setelem.h"
+
+VLOG_DEFINE_THIS_MODULE(rules);
+
+static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
+
+/* A check without any notification. */
+#define SLOW_CHECK_MS 60000
+
+/* Least time between two checks. */
+#define CHECK_GAP_MS 100
+
+/* Repairs wait for so long a pause in the notifications, but not for ever. */
+#define PAUSE_MS     50
+#define MAX_DELAY_MS 300
+
+/* Waits before what failed is tried again. */
+#define RETRY_MIN_MS 1000
+#define RETRY_MAX_MS 30000
+
+struct rules {
+    struct nfnl *nl; /* NULL: not open. */
+    bool open_named; /* A failure to open it has been logged. */
+
+    bool wanted; /* There is something to keep. */
+    bool complete;
+    char *gateway;
+    struct ds text; /* What makes the table, without members. */
+    struct memberset sets[N_RULES_SETS];
+    struct fwdchain chains[N_IP_FAMILIES];
+
+    /* The table in the kernel. */
+    bool exists;       /* There is one, whoever made it. */
+    bool wrote;        /* We have made one in this run. */
+    bool intact;       /* It is as we wrote it. */
+    struct ds written; /* 'text' as it was written last. */
+    struct ds kernel;  /* How the kernel spells it since. */
+
+    bool check;             /* One is due at 'due_ms'. */
+    bool failed;            /* The last check or write did. */
+    long long int due_ms;   /* No check or write before. */
+    long long int drift_ms; /* First notification not dealt with yet, or
+                             * LLONG_MAX. */
+    long long int last_ms;  /* Of the last check. */
+    long long int retry_ms; /* What failed is tried again, or LLONG_MAX. */
+    struct backoff backoff;
+    struct err err; /* What failed last. */
+
+    uint64_t n_tables, n_changes; /* Tables and members written. */
+    uint64_t n_foreign;           /* Checks that found a foreign change. */
+};
+
+struct rules *
+rules_create(void)
+{
+    struct rules *r = xzalloc(sizeof *r);
+
+    for (size_t i = 0; i < N_RULES_SETS; i++) {
+        memberset_init(&r->sets[i]);
+    }
+    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+        r->chains[f].family = f;
+    }
+    ds_init(&r->text);
+    ds_init(&r->written);
+    ds_init(&r->kernel);
+    r->drift_ms = LLONG_MAX;
+    r->retry_ms = LLONG_MAX;
+    r->last_ms = LLONG_MIN / 2;
+    r->backoff = (struct backoff) BACKOFF_INIT(RETRY_MIN_MS, RETRY_MAX_MS);
+    return r;
+}
+
+void
+rules_destroy(struct rules *r)
+{
+    if (r) {
+        nfnl_close(r->nl);
+        for (size_t i = 0; i < N_RULES_SETS; i++) {
+            memberset_uninit(&r->sets[i]);
+        }
+        ds_destroy(&r->text);
+        ds_destroy(&r->written);
+        ds_destroy(&r->kernel);
+        free(r->gateway);
+        free(r);
+    }
+}
+
+/* What is wanted. */
+
+static bool
+equal(const struct ds *a, const struct ds *b)
+{
+    return a->length == b->length
+           && !memcmp(ds_cstr_ro(a), ds_cstr_ro(b), a->length);
+}
+
+static void
+check_soon(struct rules *r)
+{
+    r->check = true;
+    r->due_ms = MAX(time_msec(), r->last_ms + CHECK_GAP_MS);
+}
+
+void
+rules_set(struct rules *r, const struct rules_want *w)
+{
+    struct ds text = DS_EMPTY_INITIALIZER;
+
+    if (!w->gateway || !rulestext_name_is_plain(w->gateway)) {
+        if (w->gateway) {
+            VLOG_WARN_RL(&rl, "no rules: \"%s\" is no name for a rule",
+                         w->gateway);
+        }
+        r->wanted = false;
+        return;
+    }
+    rulestext_table(w, &text);
+    bool same = r->wanted && r->complete == w->complete
+                && equal(&text, &r->text) && !strcmp(r->gateway, w->gateway);
+    r->wanted = true;
+    r->complete = w->complete;
+    ds_swap(&r->text, &text);
+    ds_destroy(&text);
+    if (!same) {
+        free(r->gateway);
+        r->gateway = xstrdup(w->gateway);
+        check_soon(r);
+    }
+}
+
+void
+rules_add_member(struct rules *r, enum rules_set_id id,
+                 const struct cidr *cidr)
+{
+    uint8_t max = ip_family(&cidr->ip) == IP_V4 ? 32 : 128;
+
+    if (id != RULES_NODES || cidr->plen == max) {
+        memberset_add(&r->sets[id], cidr);
+    }
+}
+
+void
+rules_remove_member(struct rules *r, enum rules_set_id id,
+                    const struct cidr *cidr)
+{
+    memberset_remove(&r->sets[id], cidr);
+}
+
+/* Notifications. */
+
+/* Something has to be looked at: puts it off until a pause. */
+static void
+drifted(struct rules *r)
+{
+    long long int now = time_msec();
+
+    if (r->drift_ms == LLONG_MAX) {
+        r->drift_ms = now;
+    }
+    r->check = true;
+    r->due_ms = MIN(now + PAUSE_MS, r->drift_ms + MAX_DELAY_MS);
+}
+
+/* True if it is about our table, or about the chain that has rules of ours. */
+static bool
+concerns_us(const struct nfnl_event *e)
+{
+    if (e->family == NFPROTO_INET) {
+        return !strcmp(e->table, RULES_TABLE);
+    }
+    return (e->family == NFPROTO_IPV4 || e->family == NFPROTO_IPV6)
+           && (!strcmp(e->name, FWDCHAIN_NAME) || !*e->name)
+           && !strcmp(e->table, FWDCHAIN_TABLE);
+}
+
+static void
+take_event(const struct nfnl_event *e, void *r_)
+{
+    struct rules *r = r_;
+
+    if (e->portid != nfnl_portid(r->nl) && concerns_us(e)) {
+        drifted(r);
+    }
+}
+
+static void
+close_nl(struct rules *r, int error)
+{
+    VLOG_WARN_RL(&rl, "nfnetlink: %s; opening it anew", ovs_strerror(error));
+    nfnl_close(r->nl);
+    r->nl = NULL;
+}
+
+/* Takes 'error' of nfnl_events(). */
+static void
+events_read(struct rules *r, int error)
+{
+    if (error == ENOBUFS) {
+        drifted(r); /* Some were lost. */
+    } else if (error) {
+        close_nl(r, error);
+    }
+}
+
+/* What our own write led to, which nftrun() sends by a socket of its own. */
+struct echo {
+    bool any;
+    uint32_t portid;
+    bool several; /* Somebody else wrote at the same time. */
+};
+
+static void
+take_echo(const struct nfnl_event *e, void *echo_)
+{
+    struct echo *echo = echo_;
+
+    if (concerns_us(e)) {
+        echo->several |= echo->any && echo->portid != e->portid;
+        echo->any = true;
+        echo->portid = e->portid;
+    }
+}
+
+/* Carries out commands of nft's.  False if that failed, or if it can't be
+ * told what the kernel has now. */
+static bool
+write_commands(struct rules *r, const char *what, struct ds *commands)
+{
+    struct echo echo = { .any = false };
+
+    /* What came before concerns a check, not this write. */
+    events_read(r, nfnl_events(r->nl, take_event, r));
+    if (!r->nl) {
+        return false;
+    }
+
+    int error = nftrun(ds_cstr(commands), &r->err);
+    if (error) {
+        VLOG_WARN_RL(&rl, "%s can't be written: %s; trying again", what,
+                     r->err.msg);
+        VLOG_DBG("%s", ds_cstr(commands));
+        r->failed = true;
+        return false;
+    }
+    error = nfnl_events(r->nl, take_echo, &echo);
+    events_read(r, error);
+    if (echo.several) {
+        drifted(r);
+    }
+    return !error && !echo.several;
+}
+
+/* Checks. */
+
+static int
+check_sets(struct rules *r)
+{
+    bool odd = false;
+
+    for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
+        memberset_have_none(&r->sets[id]);
+        for (enum ip_family f = 0; r->exists && f < N_IP_FAMILIES; f++) {
+            int error = setelem_read(r->nl, id, f, &r->sets[id]);
+
+            if (error == EPROTO || error == ENOENT) {
+                odd = true;
+            } else if (error) {
+                return error;
+            }
+        }
+    }
+    r->intact &= !odd;
+    return 0;
+}
+
+static int
+check_table(struct rules *r)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    bool was_intact = r->intact;
+    int error = nftable_read(r->nl, &ds);
+
+    r->exists = error != ENOENT;
+    if (!error || error == ENOENT) {
+        r->intact = r->wrote && r->exists && equal(&ds, &r->kernel);
+        error = check_sets(r);
+        r->n_foreign += was_intact && !r->intact;
+    }
+    ds_destroy(&ds);
+    return error;
+}
+
+static int
+check_chains(struct rules *r)
+{
+    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+        int error = fwdchain_read(&r->chains[f], r->nl, r->gateway);
+
+        if (error) {
+            return error;
+        }
+    }
+    return 0;
+}
+
+static void
+retry_later(struct rules *r)
+{
+    uint32_t random = 0;
+
+    if (r->retry_ms == LLONG_MAX) {
+        ignore(getrandom(&random, sizeof random, GRND_NONBLOCK));
+        r->retry_ms = time_msec() + backoff_next(&r->backoff, random);
+    }
+}
+
+static void
+run_check(struct rules *r)
+{
+    r->check = false;
+    r->last_ms = time_msec();
+
+    int error = check_table(r);
+    if (!error) {
+        error = check_chains(r);
+    }
+    r->failed = error != 0;
+    if (error == EINTR) {
+        check_soon(r); /* It changed under the dump. */
+    } else if (error) {
+        err_set(&r->err, "reading the rules: %s", ovs_strerror(error));
+        VLOG_WARN_RL(&rl, "%s", r->err.msg);
+        if (error == EPROTO || error == EMSGSIZE) {
+            close_nl(r, error);
+        }
+    }
+}
+
+/* Writing. */
+
+static bool
+is_written(const struct rules *r)
+{
+    return r->intact && equal(&r->text, &r->written);
+}
+
+/* Replaces the whole table.  One that is there and not of this run stays until
+ * all that is wanted is known. */
+static void
+run_table(struct rules *r)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    if (is_written(r) || (r->exists && !r->wrote && !r->complete)) {
+        return;
+    }
+    bool repair = r->wrote && equal(&r->text, &r->written);
+    ds_put_buffer(&ds, ds_cstr(&r->text), r->text.length);
+    rulestext_members(r->sets, &ds);
+    if (write_commands(r, "table inet " RULES_TABLE, &ds)) {
+        VLOG_INFO("table inet " RULES_TABLE ": %s",
+                  repair      ? "somebody changed it; written again"
+                  : r->exists ? "replaced"
+                              : "made");
+        for (size_t i = 0; i < N_RULES_SETS; i++) {
+            memberset_have_all(&r->sets[i]);
+        }
+        ds_clear(&r->written);
+        ds_put_buffer(&r->written, ds_cstr(&r->text), r->text.length);
+        ds_clear(&r->kernel);
+        r->exists = r->wrote = r->intact = true;
+        r->n_tables++;
+        int error = nftable_read(r->nl, &r->kernel);
+        if (error) {
+            r->intact = false;
+            check_soon(r);
+        }
+    }
+    ds_destroy(&ds);
+}
+
+/* The members on a list that went with the last batch. */
+static void
+members_done(struct memberset *ms, bool add, enum ip_family family, size_t n)
+{
+    struct member *m, *next;
+
+    LIST_FOR_EACH_SAFE (m, next, todo_node, add ? &ms->to_add : &ms->to_del) {
+        if (!n) {
+            break;
+        }
+        if (ip_family(&m->cidr.ip) == family) {
+            memberset_done(ms, m);
+            n--;
+        }
+    }
+}
+
+static bool
+members_are_due(const struct rules *r)
+{
+    for (size_t i = 0; i < N_RULES_SETS; i++) {
+        if (!ovs_list_is_empty(&r->sets[i].to_add)
+            || (r->complete && !ovs_list_is_empty(&r->sets[i].to_del))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Removes and adds members, as far as a turn goes, in one transaction. */
+static void
+run_members(struct rules *r)
+{
+    size_t n[2][N_RULES_SETS][N_IP_FAMILIES] = { 0 };
+    struct nfnl_batch batch;
+
+    if (!r->exists || !members_are_due(r)) {
+        return;
+    }
+    nfnl_batch_init(&batch);
+    for (int add = !r->complete; add < 2; add++) {
+        for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
+            for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+                n[add][id][f] =
+                    setelem_encode(id, f, &r->sets[id], add, &batch);
+            }
+        }
+    }
+
+    int error = nfnl_batch_send(r->nl, &batch, &r->err);
+    nfnl_batch_uninit(&batch);
+    if (error) {
+        VLOG_WARN_RL(&rl, "members of sets can't be changed: %s; trying again",
+                     r->err.msg);
+        r->failed = true;
+        return;
+    }
+    for (int add = 0; add < 2; add++) {
+        for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
+            for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+                members_done(&r->sets[id], add, f, n[add][id][f]);
+                r->n_changes += n[add][id][f];
+            }
+        }
+    }
+}
+
+static void
+run_chains(struct rules *r)
+{
+    for (enum ip_family f = 0; r->nl && f < N_IP_FAMILIES; f++) {
+        struct fwdchain *fc = &r->chains[f];
+        struct ds ds = DS_EMPTY_INITIALIZER;
+
+        if (fwdchain_is_due(fc, r->complete)) {
+            char *what =
+                xasprintf("chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME,
+                          fwdchain_family_name(fc));
+
+            fwdchain_repair(fc, r->gateway, r->complete, &ds);
+            if (write_commands(r, what, &ds)) {
+                VLOG_INFO("%s: accepts what comes or goes by %s", what,
+                          r->gateway);
+                if (fwdchain_read(fc, r->nl, r->gateway) || !fc->in_place) {
+                    drifted(r);
+                }
+            }
+            free(what);
+        }
+        ds_destroy(&ds);
+    }
+}
+
+/* Running. */
+
+static bool
+is_open(struct rules *r)
+{
+    if (!r->nl) {
+        int error = nfnl_open(&r->nl);
+
+        if (error) {
+            if (!r->open_named) {
+                VLOG_WARN("nfnetlink can't be opened: %s",
+                          ovs_strerror(error));
+            }
+            r->open_named = true;
+            r->nl = NULL;
+            r->retry_ms = LLONG_MAX;
+            retry_later(r);
+            return false;
+        }
+        r->open_named = false;
+        check_soon(r);
+    }
+    return true;
+}
+
+static void
+run_due(struct rules *r)
+{
+    r->drift_ms = LLONG_MAX;
+    if (r->check) {
+        run_check(r);
+    }
+    if (r->nl && !r->failed) {
+        run_table(r);
+    }
+    if (r->nl && !r->failed) {
+        run_members(r);
+    }
+    if (r->nl) {
+        run_chains(r);
+    }
+    if (r->failed) {
+        retry_later(r);
+    } else if (rules_in_sync(r)) {
+        backoff_reset(&r->backoff);
+    }
+}
+
+void
+rules_run(struct rules *r)
+{
+    if (!r->wanted || (!r->nl && time_msec() < r->retry_ms && r->open_named)
+        || !is_open(r)) {
+        return;
+    }
+    events_read(r, nfnl_events(r->nl, take_event, r));
+    if (!r->nl) {
+        return;
+    }
+
+    long long int now = time_msec();
+    if (now >= r->retry_ms || now >= r->last_ms + SLOW_CHECK_MS) {
+        r->retry_ms = now >= r->retry_ms ? LLONG_MAX : r->retry_ms;
+        r->check = true;
+        r->failed = false;
+        r->due_ms = now;
+    }
+    if (now >= r->due_ms && !r->failed) {
+        run_due(r);
+    }
+}
+
+/* True if rules_run() can go on by itself. */
+static bool
+has_work(const struct rules *r)
+{
+    return r->check || (r->exists && members_are_due(r))
+           || (!is_written(r) && (!r->exists || r->wrote || r->complete))
+           || fwdchain_is_due(&r->chains[IP_V4], r->complete)
+           || fwdchain_is_due(&r->chains[IP_V6], r->complete);
+}
+
+void
+rules_wait(struct rules *r)
+{
+    if (!r->wanted) {
+        return;
+    }
+    if (r->retry_ms != LLONG_MAX) {
+        poll_timer_wait_until(r->retry_ms);
+    }
+    if (!r->nl) {
+        if (!r->open_named) {
+            poll_immediate_wake();
+        }
+        return;
+    }
+    poll_fd_wait(nfnl_fd(r->nl), POLLIN);
+    poll_timer_wait_until(r->last_ms + SLOW_CHECK_MS);
+    if (!r->failed && has_work(r)) {
+        poll_timer_wait_until(r->due_ms);
+    }
+}
+
+bool
+rules_in_sync(const struct rules *r)
+{
+    return r->wanted && r->nl && !r->failed && !has_work(r) && is_written(r);
+}
+
+/* State. */
+
+void
+rules_format_state(const struct rules *r, struct ds *ds)
+{
+    if (!r->wanted) {
+        ds_put_cstr(ds, "nothing to do: no gateway yet\n");
+        return;
+    }
+    ds_put_format(ds, "%s\n", rules_in_sync(r) ? "in sync" : "not in sync");
+    ds_put_format(ds, "table inet " RULES_TABLE ": %s\n",
+                  !r->exists      ? "missing"
+                  : is_written(r) ? "as wanted"
+                  : r->wrote      ? "to be written"
+                  : r->complete   ? "of an earlier run, to be replaced"
+                                  : "of an earlier run, kept for now");
+    ds_put_format(ds, "pod networks: %" PRIuSIZE ", nodes: %" PRIuSIZE "\n",
+                  r->sets[RULES_POD_CIDRS].n_wanted,
+                  r->sets[RULES_NODES].n_wanted);
+    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+        const struct fwdchain *fc = &r->chains[f];
+
+        if (fc->exists) {
+            ds_put_format(ds,
+                          "chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME
+                          ": %s\n",
+                          fwdchain_family_name(fc),
+                          fc->in_place ? "accepts the gateway"
+                                       : "lacks our rules");
+        }
+    }
+    ds_put_format(ds,
+                  "written: %" PRIu64 " times the table, %" PRIu64
+                  " members; changed by others: %" PRIu64 "\n",
+                  r->n_tables, r->n_changes, r->n_foreign);
+    if (r->failed && r->err.msg[0]) {
+        ds_put_format(ds, "failed: %s\n", r->err.msg);
+    }
+}
+
+/* Removal. */
+
+/* Whether there is a table of ours: 0, ENOENT or another error. */
+static int
+find_table(struct nfnl *nl)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    int error = nftable_read(nl, &ds);
+
+    ds_destroy(&ds);
+    return error == EINTR ? 0 : error;
+}
+
+static int
+clean_table(struct nfnl *nl, struct ds *done, struct err *err)
+{
+    struct nfnl_batch batch;
+    int error = find_table(nl);
+
+    if (error) {
+        err_set(err, "%s", ovs_strerror(error));
+        return error == ENOENT ? 0 : error;
+    }
+    nfnl_batch_init(&batch);
+    nftable_remove(&batch);
+    error = nfnl_batch_send(nl, &batch, err);
+    nfnl_batch_uninit(&batch);
+    if (!error) {
+        ds_put_cstr(done, "nftables: table inet " RULES_TABLE "\n");
+    }
+    return error;
+}
+
+static int
+clean_chain(struct nfnl *nl, enum ip_family family, struct ds *done,
+            struct err *err)
+{
+    struct fwdchain fc = { .family = family };
+    size_t n = 0;
+    int error;
+
+    for (;;) {
+        struct nfnl_batch batch;
+
+        error = fwdchain_read(&fc, nl, NULL);
+        if (error == EINTR) {
+            continue;
+        } else if (error || !fc.n_ours) {
+            break;
+        }
+        nfnl_batch_init(&batch);
+        fwdchain_remove(&fc, &batch);
+        error = nfnl_batch_send(nl, &batch, err);
+        nfnl_batch_uninit(&batch);
+        if (error) {
+            break;
+        }
+        n += fc.n_ours;
+    }
+    if (n) {
+        ds_put_format(done,
+                      "nftables: %" PRIuSIZE
+                      " rules of chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME
+                      "\n",
+                      n, fwdchain_family_name(&fc));
+    }
+    return error;
+}
+
+int
+rules_cleanup(struct ds *done, struct err *err)
+{
+    struct nfnl *nl;
+    int error = nfnl_open(&nl);
+
+    if (error) {
+        err_set(err, "nfnetlink: %s", ovs_strerror(error));
+        return error;
+    }
+    error = clean_table(nl, done, err);
+    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+        struct err chain_err = { "" };
+        int chain_error = clean_chain(nl, f, done, &chain_err);
+
+        if (chain_error && !error) {
+            error = chain_error;
+            err_set(err, "%s", chain_err.msg);
+        }
+    }
+    nfnl_close(nl);
+    return error;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HOST_RULESTEXT_H
+#define HOST_RULESTEXT_H 1
+
+/* Our nftables table as text: a function of what is wanted.  Pure. */
+
+#include <openvswitch/dynamic-string.h>
+
+#include "memberset.h"
+#include "ofproxyd/host/rules.h"
+
+#define RULES_TABLE "ofproxyd" /* Of family inet. */
+
+/* The name of a set in the kernel. */
+const char *rulestext_set_name(enum rules_set_id, enum ip_family);
+
+/* Appends the commands that replace the whole table; its sets are empty. */
+void rulestext_table(const struct rules_want *, struct ds *);
+
+/* Appends the commands that fill the sets, which are N_RULES_SETS. */
+void rulestext_members(const struct memberset *sets, struct ds *);
+
+/* True if a link's name can stand in these texts as it is. */
+bool rulestext_name_is_plain(const char *);
+
+#endif /* host/rulestext.h */

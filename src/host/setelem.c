@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Set elements as nfnetlink messages. */
+
+#include "setelem.h"
+
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <stdlib.h>
+
+#include <netlink/attr.h>
+#include <openvswitch/util.h>
+#include <util.h>
+
+#include "rulestext.h"
+
+/* An attribute's length has 16 bits; two elements with IPv6 addresses take 84
+ * bytes. */
+#define MSG_SIZE (SETELEM_MAX * 96 + 256)
+BUILD_ASSERT_DECL(MSG_SIZE < UINT16_MAX);
+
+/* Who else may have filled the set: more is not read. */
+#define MAX_ELEMENTS 1000000
+
+/* Reading. */
+
+struct element {
+    struct ip ip;
+    bool end;
+};
+
+struct reading {
+    enum ip_family family;
+    bool interval;
+    struct element *elements;
+    size_t n, allocated;
+    bool odd; /* Something that can be none of ours. */
+};
+
+static bool
+key_to_ip(const struct nlattr *key, enum ip_family family, struct ip *ret)
+{
+    struct nlattr *tb[NFTA_DATA_MAX + 1];
+    size_t len = family == IP_V4 ? 4 : 16;
+
+    if (!key || nla_parse_nested(tb, NFTA_DATA_MAX, (void *) key, NULL)
+        || !tb[NFTA_DATA_VALUE] || nla_len(tb[NFTA_DATA_VALUE]) != len) {
+        return false;
+    }
+    if (family == IP_V4) {
+        ovs_be32 v4;
+
+        memcpy(&v4, nla_data(tb[NFTA_DATA_VALUE]), sizeof v4);
+        *ret = ip_from_v4(v4);
+    } else {
+        memcpy(&ret->in6, nla_data(tb[NFTA_DATA_VALUE]), 16);
+    }
+    return true;
+}
+
+static void
+take_element(struct nlattr *elem, struct reading *r)
+{
+    struct nlattr *tb[NFTA_SET_ELEM_MAX + 1];
+    struct element e = { .end = false };
+
+    if (nla_parse_nested(tb, NFTA_SET_ELEM_MAX, elem, NULL)
+        || !key_to_ip(tb[NFTA_SET_ELEM_KEY], r->family, &e.ip)
+        || r->n >= MAX_ELEMENTS) {
+        r->odd = true;
+        return;
+    }
+    if (tb[NFTA_SET_ELEM_FLAGS]) {
+        e.end = (ntohl(nla_get_u32(tb[NFTA_SET_ELEM_FLAGS]))
+                 & NFT_SET_ELEM_INTERVAL_END)
+                != 0;
+    }
+    if (r->n >= r->allocated) {
+        r->elements =
+            x2nrealloc(r->elements, &r->allocated, sizeof *r->elements);
+    }
+    r->elements[r->n++] = e;
+}
+
+static void
+take_elements(struct nlmsghdr *nlh, void *r_)
+{
+    struct nlattr *tb[NFTA_SET_ELEM_LIST_MAX + 1], *elem;
+    struct reading *r = r_;
+    int rem;
+
+    if (!nfnl_attrs(nlh, tb, NFTA_SET_ELEM_LIST_MAX)) {
+        r->odd = true;
+    } else if (tb[NFTA_SET_ELEM_LIST_ELEMENTS]) {
+        nla_for_each_nested(elem, tb[NFTA_SET_ELEM_LIST_ELEMENTS], rem)
+        {
+            take_element(elem, r);
+        }
+    }
+}
+
+/* By address; an interval that ends goes before one that begins there. */
+static int
+compare_elements(const void *a_, const void *b_)
+{
+    const struct element *a = a_, *b = b_;
+    int cmp = ip_compare(&a->ip, &b->ip);
+
+    return cmp ? cmp : b->end - a->end;
+}
+
+/* The address after the last one of 'cidr', which has no host bits.  False if
+ * there is none. */
+static bool
+cidr_end(const struct cidr *cidr, struct ip *ret)
+{
+    int bits = ip_family(&cidr->ip) == IP_V4 ? 96 + cidr->plen : cidr->plen;
+    int first = 128 - bits; /* Bits below the network part. */
+
+    *ret = cidr->ip;
+    for (int i = 15 - first / 8; i >= 0; i--) {
+        unsigned int add = i == 15 - first / 8 ? 1u << first % 8 : 1;
+        unsigned int sum = ret->in6.s6_addr[i] + add;
+
+        ret->in6.s6_addr[i] = sum;
+        if (sum < 256) {
+            return ip_family(ret) == ip_family(&cidr->ip);
+        }
+    }
+    return false;
+}
+
+/* The network from 'first' up to, but not including 'end', or NULL for up to
+ * the last address there is.  False if it is not one network. */
+static bool
+to_cidr(const struct ip *first, const struct ip *end, struct cidr *ret)
+{
+    int max = ip_family(first) == IP_V4 ? 32 : 128;
+
+    for (int plen = 0; plen <= max; plen++) {
+        struct cidr cidr = { .ip = *first, .plen = plen }, network;
+        struct ip next;
+
+        network = cidr_network(&cidr);
+        if (!ip_equals(&network.ip, first)) {
+            continue;
+        }
+        bool has_end = cidr_end(&network, &next);
+        if (end ? has_end && ip_equals(&next, end) : !has_end) {
+            *ret = network;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+take_intervals(struct reading *r, struct memberset *ms)
+{
+    qsort(r->elements, r->n, sizeof *r->elements, compare_elements);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct element *e = &r->elements[i];
+        const struct ip *end = i + 1 < r->n ? &e[1].ip : NULL;
+        struct cidr cidr;
+
+        if (e->end) {
+            continue; /* Of the one before, or nft's own mark at 0. */
+        } else if (to_cidr(&e->ip, end, &cidr)) {
+            memberset_have(ms, &cidr);
+        } else {
+            r->odd = true;
+        }
+    }
+}
+
+static void
+take_addresses(struct reading *r, struct memberset *ms)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct cidr cidr = { .ip = r->elements[i].ip,
+                             .plen = r->family == IP_V4 ? 32 : 128 };
+
+        memberset_have(ms, &cidr);
+    }
+}
+
+static struct nl_msg *
+start_msg(int msg, int flags, enum rules_set_id id, enum ip_family family,
+          size_t size)
+{
+    struct nl_msg *m =
+        nfnl_msg((NFNL_SUBSYS_NFTABLES << 8) | msg, flags, NFPROTO_INET, size);
+
+    nla_put_string(m, NFTA_SET_ELEM_LIST_TABLE, RULES_TABLE);
+    nla_put_string(m, NFTA_SET_ELEM_LIST_SET, rulestext_set_name(id, family));
+    return m;
+}
+
+int
+setelem_read(struct nfnl *nl, enum rules_set_id id, enum ip_family family,
+             struct memberset *ms)
+{
+    struct reading r = { .family = family, .interval = id == RULES_POD_CIDRS };
+    struct nl_msg *msg = start_msg(NFT_MSG_GETSETELEM, 0, id, family, 256);
+    int error = nfnl_dump(nl, msg, take_elements, &r);
+
+    if (!error) {
+        (r.interval ? take_intervals : take_addresses)(&r, ms);
+        error = r.odd ? EPROTO : 0;
+    }
+    free(r.elements);
+    return error;
+}
+
+/* Writing. */
+
+static void
+put_element(struct nl_msg *m, const struct ip *ip, bool end)
+{
+    struct nlattr *elem = nla_nest_start(m, NFTA_LIST_ELEM | NLA_F_NESTED);
+    struct nlattr *key = nla_nest_start(m, NFTA_SET_ELEM_KEY | NLA_F_NESTED);
+
+    if (ip_family(ip) == IP_V4) {
+        ovs_be32 v4 = ip_v4(ip);
+
+        nla_put(m, NFTA_DATA_VALUE, sizeof v4, &v4);
+    } else {
+        nla_put(m, NFTA_DATA_VALUE, sizeof ip->in6, &ip->in6);
+    }
+    nla_nest_end(m, key);
+    if (end) {
+        nla_put_u32(m, NFTA_SET_ELEM_FLAGS, htonl(NFT_SET_ELEM_INTERVAL_END));
+    }
+    nla_nest_end(m, elem);
+}
+
+static void
+put_member(struct nl_msg *m, enum rules_set_id id, const struct cidr *cidr)
+{
+    struct ip end;
+
+    put_element(m, &cidr->ip, false);
+    if (id == RULES_POD_CIDRS && cidr_end(cidr, &end)) {
+        put_element(m, &end, true);
+    }
+}
+
+size_t
+setelem_encode(enum rules_set_id id, enum ip_family family,
+               const struct memberset *ms, bool add, struct nfnl_batch *batch)
+{
+    const struct ovs_list *list = add ? &ms->to_add : &ms->to_del;
+    struct nlattr *elements = NULL;
+    struct nl_msg *msg = NULL;
+    const struct member *m;
+    size_t n = 0;
+
+    LIST_FOR_EACH (m, todo_node, list) {
+        if (n >= SETELEM_MAX) {
+            break;
+        }
+        if (ip_family(&m->cidr.ip) != family) {
+            continue;
+        }
+        if (!msg) {
+            msg = start_msg(add ? NFT_MSG_NEWSETELEM : NFT_MSG_DELSETELEM,
+                            add ? NLM_F_CREATE : 0, id, family, MSG_SIZE);
+            elements = nla_nest_start(msg, NFTA_SET_ELEM_LIST_ELEMENTS
+                                               | NLA_F_NESTED);
+        }
+        put_member(msg, id, &m->cidr);
+        n++;
+    }
+    if (msg) {
+        nla_nest_end(msg, elements);
+        nfnl_batch_add(batch, msg);
+    }
+    return n;
+}
