@@ -28,7 +28,9 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "ctflush.h"
 #include "fwdchain.h"
+#include "leftovers.h"
 #include "memberset.h"
 #include "nfnl.h"
 #include "nftable.h"
@@ -65,6 +67,11 @@ struct rules {
     struct ds text; /* What makes the table, without members. */
     struct memberset sets[N_RULES_SETS];
     struct fwdchain chains[N_IP_FAMILIES];
+    struct ctflush ctflush;
+    struct leftovers leftovers;
+    long long int look_ms; /* When to look for leftovers. */
+    uint16_t notrack_port;
+    struct ip transport[N_IP_FAMILIES];
 
     /* The table in the kernel. */
     bool exists;       /* There is one, whoever made it. */
@@ -98,6 +105,7 @@ rules_create(void)
     for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
         r->chains[f].family = f;
     }
+    ctflush_init(&r->ctflush);
     ds_init(&r->text);
     ds_init(&r->written);
     ds_init(&r->kernel);
@@ -116,6 +124,7 @@ rules_destroy(struct rules *r)
         for (size_t i = 0; i < N_RULES_SETS; i++) {
             memberset_uninit(&r->sets[i]);
         }
+        ctflush_uninit(&r->ctflush);
         ds_destroy(&r->text);
         ds_destroy(&r->written);
         ds_destroy(&r->kernel);
@@ -163,6 +172,8 @@ rules_set(struct rules *r, const struct rules_want *w)
     if (!same) {
         free(r->gateway);
         r->gateway = xstrdup(w->gateway);
+        r->notrack_port = w->notrack_port;
+        memcpy(r->transport, w->transport, sizeof r->transport);
         check_soon(r);
     }
 }
@@ -409,6 +420,7 @@ run_table(struct rules *r)
         ds_clear(&r->kernel);
         r->exists = r->wrote = r->intact = true;
         r->n_tables++;
+        ctflush_request(&r->ctflush);
         int error = nftable_read(r->nl, &r->kernel);
         if (error) {
             r->intact = false;
@@ -479,6 +491,9 @@ run_members(struct rules *r)
         for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
             for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
                 members_done(&r->sets[id], add, f, n[add][id][f]);
+                if (add && id == RULES_NODES && n[add][id][f]) {
+                    ctflush_request(&r->ctflush);
+                }
                 r->n_changes += n[add][id][f];
             }
         }
@@ -536,6 +551,29 @@ is_open(struct rules *r)
     return true;
 }
 
+/* Only once the rule is there: what is removed would come back. */
+static void
+run_ctflush(struct rules *r)
+{
+    if (is_written(r)) {
+        struct ctflush_want w = { .port = r->notrack_port,
+                                  .nodes = &r->sets[RULES_NODES] };
+
+        memcpy(w.own, r->transport, sizeof w.own);
+        ctflush_run(&r->ctflush, &w);
+    }
+}
+
+/* They are looked for when there is nothing else to do. */
+static void
+run_leftovers(struct rules *r)
+{
+    if (r->nl && time_msec() >= r->look_ms && rules_in_sync(r)) {
+        r->look_ms = time_msec() + SLOW_CHECK_MS;
+        leftovers_check(&r->leftovers, r->nl, r->gateway);
+    }
+}
+
 static void
 run_due(struct rules *r)
 {
@@ -581,6 +619,8 @@ rules_run(struct rules *r)
     if (now >= r->due_ms && !r->failed) {
         run_due(r);
     }
+    run_ctflush(r);
+    run_leftovers(r);
 }
 
 /* True if rules_run() can go on by itself. */
@@ -612,6 +652,9 @@ rules_wait(struct rules *r)
     poll_timer_wait_until(r->last_ms + SLOW_CHECK_MS);
     if (!r->failed && has_work(r)) {
         poll_timer_wait_until(r->due_ms);
+    }
+    if (is_written(r)) {
+        ctflush_wait(&r->ctflush);
     }
 }
 
@@ -656,100 +699,12 @@ rules_format_state(const struct rules *r, struct ds *ds)
                   "written: %" PRIu64 " times the table, %" PRIu64
                   " members; changed by others: %" PRIu64 "\n",
                   r->n_tables, r->n_changes, r->n_foreign);
+    if (r->ctflush.n_removed) {
+        ds_put_format(ds,
+                      "conntrack entries of tunnels removed: %" PRIu64 "\n",
+                      r->ctflush.n_removed);
+    }
     if (r->failed && r->err.msg[0]) {
         ds_put_format(ds, "failed: %s\n", r->err.msg);
     }
-}
-
-/* Removal. */
-
-/* Whether there is a table of ours: 0, ENOENT or another error. */
-static int
-find_table(struct nfnl *nl)
-{
-    struct ds ds = DS_EMPTY_INITIALIZER;
-    int error = nftable_read(nl, &ds);
-
-    ds_destroy(&ds);
-    return error == EINTR ? 0 : error;
-}
-
-static int
-clean_table(struct nfnl *nl, struct ds *done, struct err *err)
-{
-    struct nfnl_batch batch;
-    int error = find_table(nl);
-
-    if (error) {
-        err_set(err, "%s", ovs_strerror(error));
-        return error == ENOENT ? 0 : error;
-    }
-    nfnl_batch_init(&batch);
-    nftable_remove(&batch);
-    error = nfnl_batch_send(nl, &batch, err);
-    nfnl_batch_uninit(&batch);
-    if (!error) {
-        ds_put_cstr(done, "nftables: table inet " RULES_TABLE "\n");
-    }
-    return error;
-}
-
-static int
-clean_chain(struct nfnl *nl, enum ip_family family, struct ds *done,
-            struct err *err)
-{
-    struct fwdchain fc = { .family = family };
-    size_t n = 0;
-    int error;
-
-    for (;;) {
-        struct nfnl_batch batch;
-
-        error = fwdchain_read(&fc, nl, NULL);
-        if (error == EINTR) {
-            continue;
-        } else if (error || !fc.n_ours) {
-            break;
-        }
-        nfnl_batch_init(&batch);
-        fwdchain_remove(&fc, &batch);
-        error = nfnl_batch_send(nl, &batch, err);
-        nfnl_batch_uninit(&batch);
-        if (error) {
-            break;
-        }
-        n += fc.n_ours;
-    }
-    if (n) {
-        ds_put_format(done,
-                      "nftables: %" PRIuSIZE
-                      " rules of chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME
-                      "\n",
-                      n, fwdchain_family_name(&fc));
-    }
-    return error;
-}
-
-int
-rules_cleanup(struct ds *done, struct err *err)
-{
-    struct nfnl *nl;
-    int error = nfnl_open(&nl);
-
-    if (error) {
-        err_set(err, "nfnetlink: %s", ovs_strerror(error));
-        return error;
-    }
-    error = clean_table(nl, done, err);
-    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
-        struct err chain_err = { "" };
-        int chain_error = clean_chain(nl, f, done, &chain_err);
-
-        if (chain_error && !error) {
-            error = chain_error;
-            err_set(err, "%s", chain_err.msg);
-        }
-    }
-    nfnl_close(nl);
-    return error;
 }
