@@ -60,6 +60,7 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 struct rules {
     struct nfnl *nl; /* NULL: not open. */
     bool open_named; /* A failure to open it has been logged. */
+    struct nftrun nftrun;
 
     bool wanted; /* There is something to keep. */
     bool complete;
@@ -121,6 +122,7 @@ rules_destroy(struct rules *r)
 {
     if (r) {
         nfnl_close(r->nl);
+        nftrun_uninit(&r->nftrun);
         for (size_t i = 0; i < N_RULES_SETS; i++) {
             memberset_uninit(&r->sets[i]);
         }
@@ -284,7 +286,7 @@ write_commands(struct rules *r, const char *what, struct ds *commands)
         return false;
     }
 
-    int error = nftrun(ds_cstr(commands), &r->err);
+    int error = nftrun(&r->nftrun, ds_cstr(commands), &r->err);
     if (error) {
         VLOG_WARN_RL(&rl, "%s can't be written: %s; trying again", what,
                      r->err.msg);
@@ -600,6 +602,7 @@ run_due(struct rules *r)
 void
 rules_run(struct rules *r)
 {
+    nftrun_tidy(&r->nftrun);
     if (!r->wanted || (!r->nl && time_msec() < r->retry_ms && r->open_named)
         || !is_open(r)) {
         return;
@@ -636,6 +639,7 @@ has_work(const struct rules *r)
 void
 rules_wait(struct rules *r)
 {
+    nftrun_wait(&r->nftrun);
     if (!r->wanted) {
         return;
     }
