@@ -46,8 +46,11 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 /* A check without any notification. */
 #define SLOW_CHECK_MS 60000
 
-/* Least time between two checks. */
+/* Least time between two checks.  Where somebody undoes each repair within
+ * CALM_MS it doubles each time. */
 #define CHECK_GAP_MS 100
+#define MAX_GAP_MS   800
+#define CALM_MS      2000
 
 /* Repairs wait for so long a pause in the notifications, but not for ever. */
 #define PAUSE_MS     50
@@ -81,13 +84,15 @@ struct rules {
     struct ds written; /* 'text' as it was written last. */
     struct ds kernel;  /* How the kernel spells it since. */
 
-    bool check;             /* One is due at 'due_ms'. */
-    bool failed;            /* The last check or write did. */
-    long long int due_ms;   /* No check or write before. */
-    long long int drift_ms; /* First notification not dealt with yet, or
+    bool check;              /* One is due at 'due_ms'. */
+    bool failed;             /* The last check or write did. */
+    long long int due_ms;    /* No check or write before. */
+    long long int drift_ms;  /* First notification not dealt with yet, or
                              * LLONG_MAX. */
-    long long int last_ms;  /* Of the last check. */
-    long long int retry_ms; /* What failed is tried again, or LLONG_MAX. */
+    long long int last_ms;   /* Of the last check. */
+    long long int gap_ms;    /* Until the next one, at least. */
+    long long int repair_ms; /* When others' changes were repaired last. */
+    long long int retry_ms;  /* What failed is tried again, or LLONG_MAX. */
     struct backoff backoff;
     struct err err; /* What failed last. */
 
@@ -112,7 +117,8 @@ rules_create(void)
     ds_init(&r->kernel);
     r->drift_ms = LLONG_MAX;
     r->retry_ms = LLONG_MAX;
-    r->last_ms = LLONG_MIN / 2;
+    r->last_ms = r->repair_ms = LLONG_MIN / 2;
+    r->gap_ms = CHECK_GAP_MS;
     r->backoff = (struct backoff) BACKOFF_INIT(RETRY_MIN_MS, RETRY_MAX_MS);
     return r;
 }
@@ -148,7 +154,7 @@ static void
 check_soon(struct rules *r)
 {
     r->check = true;
-    r->due_ms = MAX(time_msec(), r->last_ms + CHECK_GAP_MS);
+    r->due_ms = MAX(time_msec(), r->last_ms + r->gap_ms);
 }
 
 void
@@ -210,7 +216,8 @@ drifted(struct rules *r)
         r->drift_ms = now;
     }
     r->check = true;
-    r->due_ms = MIN(now + PAUSE_MS, r->drift_ms + MAX_DELAY_MS);
+    r->due_ms = MAX(MIN(now + PAUSE_MS, r->drift_ms + MAX_DELAY_MS),
+                    r->last_ms + r->gap_ms);
 }
 
 /* True if it is about our table, or about the chain that has rules of ours. */
@@ -390,6 +397,17 @@ run_check(struct rules *r)
 
 /* Writing. */
 
+/* Something that others changed is repaired now. */
+static void
+note_repair(struct rules *r)
+{
+    long long int now = time_msec();
+
+    r->gap_ms = now < r->repair_ms + CALM_MS ? MIN(2 * r->gap_ms, MAX_GAP_MS)
+                                             : CHECK_GAP_MS;
+    r->repair_ms = now;
+}
+
 static bool
 is_written(const struct rules *r)
 {
@@ -407,13 +425,16 @@ run_table(struct rules *r)
         return;
     }
     bool repair = r->wrote && equal(&r->text, &r->written);
+    if (repair) {
+        note_repair(r);
+    }
     ds_put_buffer(&ds, ds_cstr(&r->text), r->text.length);
     rulestext_members(r->sets, &ds);
     if (write_commands(r, "table inet " RULES_TABLE, &ds)) {
-        VLOG_INFO("table inet " RULES_TABLE ": %s",
-                  repair      ? "somebody changed it; written again"
-                  : r->exists ? "replaced"
-                              : "made");
+        VLOG_INFO_RL(&rl, "table inet " RULES_TABLE ": %s",
+                     repair      ? "somebody changed it; written again"
+                     : r->exists ? "replaced"
+                                 : "made");
         for (size_t i = 0; i < N_RULES_SETS; i++) {
             memberset_have_all(&r->sets[i]);
         }
@@ -516,8 +537,9 @@ run_chains(struct rules *r)
 
             fwdchain_repair(fc, r->gateway, r->complete, &ds);
             if (write_commands(r, what, &ds)) {
-                VLOG_INFO("%s: accepts what comes or goes by %s", what,
-                          r->gateway);
+                VLOG_INFO_RL(&rl, "%s: accepts what comes or goes by %s", what,
+                             r->gateway);
+                note_repair(r);
                 if (fwdchain_read(fc, r->nl, r->gateway) || !fc->in_place) {
                     drifted(r);
                 }
