@@ -149,7 +149,7 @@ check-integration: all $(TOOLS) $(PRELOAD)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/integration
 check-system: all $(TOOLS) $(PRELOAD)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/system
-bench: all $(BENCHES)
+bench: all $(BENCHES) $(O)/tests/rules-probe
 	@O=$(O) $(PYTHON) tests/bench/run.py $(BENCH)
 
 check-headers: $(O)/ovs.mk

@@ -86,10 +86,9 @@ class RulesProbe:
         """The number in the state that a pattern has as its group."""
         return int(re.search(pattern, "\n".join(self.ask("state")))[1])
 
-    def last(self, word):
-        """The number in the last line that begins with a word."""
-        line = [l for l in self.lines if l.startswith(word + " ")][-1]
-        return float(line.split()[1])
+    def took(self):
+        """Milliseconds of CPU that it took since it was asked last."""
+        return float(self.ask("took")[0].split()[1])
 
     def log_lines(self, text):
         """The log lines with a text."""

@@ -28,14 +28,14 @@ def _probe(ns, tmp_path):
 
 
 @pytest.mark.parametrize("port", [6081, 4789, 7000])
-def test_notrack_is_for_the_configured_port_only_e18(ns, probe, port):
+def test_e18_notrack_is_for_the_configured_port_only(ns, probe, port):
     probe.set(*BASIC, "notrack %d" % port)
     rules = [l for l in listing(ns).splitlines() if "notrack" in l]
     assert len(rules) == 4
     assert all("udp dport %d " % port in rule for rule in rules)
 
 
-def test_without_a_udp_tunnel_nothing_bypasses_tracking_e18(ns, probe):
+def test_e18_without_a_udp_tunnel_nothing_bypasses_tracking(ns, probe):
     probe.set(*BASIC)
     assert "notrack" in listing(ns)
     probe.set("notrack 0")
@@ -220,7 +220,7 @@ OURS = ["-A FORWARD -i gw0 -m comment --comment ofproxyd -j ACCEPT",
 
 
 @pytest.mark.parametrize("tool", ["iptables", "ip6tables"])
-def test_a_forward_chain_accepts_the_gateway_g1(ns, probe, tool):
+def test_g1_a_forward_chain_accepts_the_gateway(ns, probe, tool):
     ns.run(tool, "-P", "FORWARD", "DROP")
     probe.set(*BASIC)
     assert forward_rules(ns, tool) == OURS
@@ -236,7 +236,7 @@ def test_a_forward_chain_accepts_the_gateway_g1(ns, probe, tool):
     probe.wait_sync()
 
 
-def test_a_forward_chain_that_comes_later_is_found_g1(ns, probe):
+def test_g1_a_forward_chain_that_comes_later_is_found(ns, probe):
     probe.set(*BASIC)
     assert "FORWARD" not in listing(ns, "ruleset")
     ns.run("iptables", "-P", "FORWARD", "DROP")
@@ -266,7 +266,7 @@ def test_a_chain_of_this_name_without_a_hook_is_left_alone(ns, probe):
     assert "gw0" not in listing(ns, *CHAIN)
 
 
-def test_what_others_left_behind_is_named_once_g10(ns, probe):
+def test_g10_what_others_left_behind_is_named_once(ns, probe):
     ns.run("iptables", "-t", "nat", "-N", "KUBE-SERVICES")
     ns.run("ip6tables", "-t", "mangle", "-N", "ANTREA-OUTPUT")
     ns.run("nft", "add table ip6 kube-proxy")
@@ -291,7 +291,7 @@ def test_what_others_left_behind_is_named_once_g10(ns, probe):
 
 
 @pytest.mark.parametrize("tool", ["iptables-legacy", "ip6tables-legacy"])
-def test_a_drop_of_legacy_iptables_is_named_g1(ns, tmp_path, tool):
+def test_g1_a_drop_of_legacy_iptables_is_named(ns, tmp_path, tool):
     if ns.run(tool, "-P", "FORWARD", "ACCEPT", check=False).returncode:
         pytest.skip("the kernel has no legacy iptables")
     ns.run(tool, "-t", "nat", "-N", "KUBE-SERVICES")

@@ -131,7 +131,7 @@ def test_tracking_follows_the_nodes(world, probe, family):
 
 
 @FAMILIES
-def test_what_was_tracked_before_is_removed_once_e19(world, probe, family):
+def test_e19_what_was_tracked_before_is_removed_once(world, probe, family):
     world.node.run("nft", "add table inet x; add chain inet x all_out { "
                    "type filter hook output priority 0; }; "
                    "add rule inet x all_out ct state new counter")
@@ -201,7 +201,7 @@ def test_forwarded_packets_to_the_bridge_keep_their_source(world, probe,
 
 
 @FAMILIES
-def test_a_host_that_drops_forwarded_packets_lets_ours_pass_g1(world, probe,
+def test_g1_a_host_that_drops_forwarded_packets_lets_ours_pass(world, probe,
                                                                family):
     tool = {4: "iptables", 6: "ip6tables"}[family]
     world.node.run(tool, "-P", "FORWARD", "DROP")
@@ -221,7 +221,7 @@ def test_a_host_that_drops_forwarded_packets_lets_ours_pass_g1(world, probe,
 
 
 @FAMILIES
-def test_an_address_of_the_node_can_still_be_translated_e21(world, probe,
+def test_e21_an_address_of_the_node_can_still_be_translated(world, probe,
                                                             family):
     """An external IP that is the node's address, handled by others."""
     tool = {4: "iptables", 6: "ip6tables"}[family]

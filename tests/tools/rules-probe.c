@@ -13,6 +13,8 @@
  *   many|unmany pods|nodes N CIDR   N members, from CIDR upwards
  *   state                   prints rules_format_state() and "."
  *   memory                  prints "memory KIB", its anonymous memory
+ *   took                    prints "took MILLISECONDS", CPU time of rules_run()
+ *                           since the last "took", and "."
  *   cleanup                 prints rules_cleanup() and "."
  *
  * and prints "in-sync MILLISECONDS" when all is there, with the time since the
@@ -25,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <openvswitch/poll-loop.h>
@@ -42,6 +45,7 @@ struct probe {
     struct cidr pod_cidrs[16];
     long long int since_usec; /* Of the last change. */
     long long int turn_usec;  /* The longest rules_run(). */
+    long long int cpu_usec;   /* Of all since the last "took". */
     bool in_sync;
 };
 
@@ -145,6 +149,10 @@ query(struct probe *p, const char *command)
             ds_put_format(&ds, "failed: %s\n", err.msg);
         }
         print_text(&ds);
+    } else if (!strcmp(command, "took")) {
+        ds_put_format(&ds, "took %.3f\n", p->cpu_usec / 1e3);
+        p->cpu_usec = 0;
+        print_text(&ds);
     } else if (!strcmp(command, "memory")) {
         printf("memory %ld\n", memory_kib());
     } else {
@@ -237,6 +245,15 @@ read_input(struct probe *p)
     return true;
 }
 
+static long long int
+cpu_usec(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return ts.tv_sec * 1000000LL + ts.tv_nsec / 1000;
+}
+
 static void
 run(struct probe *p)
 {
@@ -246,9 +263,10 @@ run(struct probe *p)
         if (poll(&pfd, 1, 0) > 0 && !read_input(p)) {
             break;
         }
-        long long int start = time_usec();
+        long long int start = time_usec(), cpu = cpu_usec();
         rules_run(p->rules);
         p->turn_usec = MAX(p->turn_usec, time_usec() - start);
+        p->cpu_usec += cpu_usec() - cpu;
         bool in_sync = rules_in_sync(p->rules);
         if (in_sync != p->in_sync) {
             if (in_sync) {
