@@ -14,6 +14,10 @@
 #include "nftable.h"
 #include "rulestext.h"
 
+/* Rounds over a chain: others may change it meanwhile, and a round removes at
+ * most FWDCHAIN_MAX_OURS rules. */
+#define MAX_ROUNDS 100
+
 /* Whether there is a table of ours: 0, ENOENT or another error. */
 static int
 find_table(struct nfnl *nl)
@@ -51,9 +55,9 @@ clean_chain(struct nfnl *nl, enum ip_family family, struct ds *done,
 {
     struct fwdchain fc = { .family = family };
     size_t n = 0;
-    int error;
+    int error = 0;
 
-    for (;;) {
+    for (int i = 0; i < MAX_ROUNDS; i++) {
         struct nfnl_batch batch;
 
         error = fwdchain_read(&fc, nl, NULL);

@@ -86,6 +86,7 @@ struct rules {
 
     bool check;              /* One is due at 'due_ms'. */
     bool failed;             /* The last check or write did. */
+    bool chains_failed;      /* A chain could not be written. */
     long long int due_ms;    /* No check or write before. */
     long long int drift_ms;  /* First notification not dealt with yet, or
                              * LLONG_MAX. */
@@ -280,9 +281,10 @@ take_echo(const struct nfnl_event *e, void *echo_)
     }
 }
 
-/* Carries out commands of nft's.  False if that failed, or if it can't be
- * told what the kernel has now. */
-static bool
+/* Carries out commands of nft's.  Returns 0, EAGAIN if it can't be told what
+ * the kernel has now (and then there will be a check), or another positive
+ * errno value. */
+static int
 write_commands(struct rules *r, const char *what, struct ds *commands)
 {
     struct echo echo = { .any = false };
@@ -290,7 +292,7 @@ write_commands(struct rules *r, const char *what, struct ds *commands)
     /* What came before concerns a check, not this write. */
     events_read(r, nfnl_events(r->nl, take_event, r));
     if (!r->nl) {
-        return false;
+        return EAGAIN;
     }
 
     int error = nftrun(&r->nftrun, ds_cstr(commands), &r->err);
@@ -298,15 +300,14 @@ write_commands(struct rules *r, const char *what, struct ds *commands)
         VLOG_WARN_RL(&rl, "%s can't be written: %s; trying again", what,
                      r->err.msg);
         VLOG_DBG("%s", ds_cstr(commands));
-        r->failed = true;
-        return false;
+        return error;
     }
     error = nfnl_events(r->nl, take_echo, &echo);
     events_read(r, error);
     if (echo.several) {
         drifted(r);
     }
-    return !error && !echo.several;
+    return error || echo.several ? EAGAIN : 0;
 }
 
 /* Checks. */
@@ -430,7 +431,9 @@ run_table(struct rules *r)
     }
     ds_put_buffer(&ds, ds_cstr(&r->text), r->text.length);
     rulestext_members(r->sets, &ds);
-    if (write_commands(r, "table inet " RULES_TABLE, &ds)) {
+    int error = write_commands(r, "table inet " RULES_TABLE, &ds);
+    r->failed = error && error != EAGAIN;
+    if (!error) {
         VLOG_INFO_RL(&rl, "table inet " RULES_TABLE ": %s",
                      repair      ? "somebody changed it; written again"
                      : r->exists ? "replaced"
@@ -444,7 +447,7 @@ run_table(struct rules *r)
         r->exists = r->wrote = r->intact = true;
         r->n_tables++;
         ctflush_request(&r->ctflush);
-        int error = nftable_read(r->nl, &r->kernel);
+        error = nftable_read(r->nl, &r->kernel);
         if (error) {
             r->intact = false;
             check_soon(r);
@@ -530,13 +533,15 @@ run_chains(struct rules *r)
         struct fwdchain *fc = &r->chains[f];
         struct ds ds = DS_EMPTY_INITIALIZER;
 
-        if (fwdchain_is_due(fc, r->complete)) {
+        if (!r->chains_failed && fwdchain_is_due(fc, r->complete)) {
             char *what =
                 xasprintf("chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME,
                           fwdchain_family_name(fc));
 
             fwdchain_repair(fc, r->gateway, r->complete, &ds);
-            if (write_commands(r, what, &ds)) {
+            int error = write_commands(r, what, &ds);
+            r->chains_failed = error && error != EAGAIN;
+            if (!error) {
                 VLOG_INFO_RL(&rl, "%s: accepts what comes or goes by %s", what,
                              r->gateway);
                 note_repair(r);
@@ -614,7 +619,7 @@ run_due(struct rules *r)
     if (r->nl) {
         run_chains(r);
     }
-    if (r->failed) {
+    if (r->failed || r->chains_failed) {
         retry_later(r);
     } else if (rules_in_sync(r)) {
         backoff_reset(&r->backoff);
@@ -638,7 +643,7 @@ rules_run(struct rules *r)
     if (now >= r->retry_ms || now >= r->last_ms + SLOW_CHECK_MS) {
         r->retry_ms = now >= r->retry_ms ? LLONG_MAX : r->retry_ms;
         r->check = true;
-        r->failed = false;
+        r->failed = r->chains_failed = false;
         r->due_ms = now;
     }
     if (now >= r->due_ms && !r->failed) {
@@ -654,8 +659,9 @@ has_work(const struct rules *r)
 {
     return r->check || (r->exists && members_are_due(r))
            || (!is_written(r) && (!r->exists || r->wrote || r->complete))
-           || fwdchain_is_due(&r->chains[IP_V4], r->complete)
-           || fwdchain_is_due(&r->chains[IP_V6], r->complete);
+           || (!r->chains_failed
+               && (fwdchain_is_due(&r->chains[IP_V4], r->complete)
+                   || fwdchain_is_due(&r->chains[IP_V6], r->complete)));
 }
 
 void
@@ -687,7 +693,8 @@ rules_wait(struct rules *r)
 bool
 rules_in_sync(const struct rules *r)
 {
-    return r->wanted && r->nl && !r->failed && !has_work(r) && is_written(r);
+    return r->wanted && r->nl && !r->failed && !r->chains_failed
+           && !has_work(r) && is_written(r);
 }
 
 /* State. */
@@ -730,7 +737,7 @@ rules_format_state(const struct rules *r, struct ds *ds)
                       "conntrack entries of tunnels removed: %" PRIu64 "\n",
                       r->ctflush.n_removed);
     }
-    if (r->failed && r->err.msg[0]) {
+    if ((r->failed || r->chains_failed) && r->err.msg[0]) {
         ds_put_format(ds, "failed: %s\n", r->err.msg);
     }
 }

@@ -3,13 +3,16 @@
  *
  *     bench-udp SOURCE DESTINATION PORT FLOWS SECONDS
  *
- * Sends datagrams of 1400 bytes over FLOWS sockets in turn, as a tunnel does
- * that spreads connections over source ports, and prints "SENT CPU-SECONDS
- * SECONDS".  Between network namespaces the same CPU takes a datagram all the
- * way to the other end's socket, and its time is in what is printed. */
+ * Sends datagrams of 1400 bytes with FLOWS source ports in turn, as a tunnel
+ * does that spreads connections over source ports, and prints "SENT
+ * CPU-SECONDS SECONDS".  Between network namespaces the same CPU takes a
+ * datagram all the way to the other end's socket, and its time is in what is
+ * printed.  A raw socket, so that there can be as many ports as there are. */
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +21,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SIZE      1400
-#define MAX_FLOWS 512
-#define BURST     64 /* Between two looks at the clock. */
+#define SIZE       1400
+#define FIRST_PORT 2000
+#define MAX_FLOWS  60000
+#define BURST      64 /* Between two looks at the clock. */
+
+struct datagram {
+    struct iphdr ip;
+    struct udphdr udp;
+    char data[SIZE];
+};
 
 static void
 die(const char *what)
@@ -48,27 +58,29 @@ cpu_s(void)
            + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-static int
-open_flow(const char *src, const char *dst, int port)
+static void
+fill(struct datagram *d, char *argv[])
 {
-    struct sockaddr_in from = { .sin_family = AF_INET };
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || inet_pton(AF_INET, src, &from.sin_addr) != 1
-        || inet_pton(AF_INET, dst, &to.sin_addr) != 1
-        || bind(fd, (struct sockaddr *) &from, sizeof from)
-        || connect(fd, (struct sockaddr *) &to, sizeof to)) {
-        die(dst);
+    *d = (struct datagram){
+        .ip = { .version = 4,
+                .ihl = 5,
+                .ttl = 64,
+                .protocol = IPPROTO_UDP,
+                .tot_len = htons(sizeof *d) },
+        .udp = { .dest = htons(atoi(argv[3])),
+                 .len = htons(sizeof d->udp + SIZE) },
+    };
+    if (inet_pton(AF_INET, argv[1], &d->ip.saddr) != 1
+        || inet_pton(AF_INET, argv[2], &d->ip.daddr) != 1) {
+        errno = EINVAL;
+        die("addresses");
     }
-    return fd;
 }
 
 int
 main(int argc, char *argv[])
 {
-    static const char data[SIZE];
-    int fds[MAX_FLOWS];
+    static struct datagram d;
     unsigned long n = 0;
 
     if (argc != 6) {
@@ -76,21 +88,26 @@ main(int argc, char *argv[])
                         "SECONDS\n");
         return 2;
     }
+    fill(&d, argv);
     int n_flows = atoi(argv[4]);
     double seconds = atof(argv[5]);
+    int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_addr.s_addr = d.ip.daddr };
 
+    if (fd < 0 || connect(fd, (struct sockaddr *) &to, sizeof to)) {
+        die("raw socket");
+    }
     if (n_flows < 1 || n_flows > MAX_FLOWS) {
         errno = ERANGE;
         die("FLOWS");
-    }
-    for (int i = 0; i < n_flows; i++) {
-        fds[i] = open_flow(argv[1], argv[2], atoi(argv[3]));
     }
     double start = now_s(), cpu = cpu_s();
 
     while (now_s() < start + seconds) {
         for (int i = 0; i < BURST; i++, n++) {
-            if (send(fds[n % n_flows], data, sizeof data, 0) < 0) {
+            d.udp.source = htons(FIRST_PORT + n % n_flows);
+            if (send(fd, &d, sizeof d, 0) < 0) {
                 die("send");
             }
         }

@@ -3,6 +3,7 @@
 import concurrent.futures
 import ipaddress
 import os
+import pathlib
 import random
 import threading
 import time
@@ -13,6 +14,7 @@ from support.rulesprobe import (BASIC, NETFAULT, SLOWER, TABLE, RulesProbe,
                                 listing, members, wait_healed)
 from support.wait import wait_for
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHAIN = ("chain", "ip", "filter", "FORWARD")
 
 
@@ -25,6 +27,14 @@ def _ns(netns):
 def _probe(ns, tmp_path):
     with RulesProbe(ns, tmp_path) as probe:
         yield probe
+
+
+def test_the_listing_in_the_documentation_is_a_real_one(ns, probe):
+    text = (ROOT / "docs/operations.md").read_text()
+    sample = text[text.index("table inet ofproxyd {"):]
+    probe.set(*[line.replace("gw0", "antrea-gw0") for line in BASIC])
+    listed = ns.run("nft", "list", "table", "inet", TABLE).stdout
+    assert sample[:sample.index("```")] == listed.replace("\t", "    ")
 
 
 @pytest.mark.parametrize("port", [6081, 4789, 7000])

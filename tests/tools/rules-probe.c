@@ -13,8 +13,8 @@
  *   many|unmany pods|nodes N CIDR   N members, from CIDR upwards
  *   state                   prints rules_format_state() and "."
  *   memory                  prints "memory KIB", its anonymous memory
- *   took                    prints "took MILLISECONDS", CPU time of rules_run()
- *                           since the last "took", and "."
+ *   took                    prints "took MILLISECONDS", the CPU time of
+ *                           rules_run() since the last "took", and "."
  *   cleanup                 prints rules_cleanup() and "."
  *
  * and prints "in-sync MILLISECONDS" when all is there, with the time since the
