@@ -90,6 +90,10 @@ class RulesProbe:
         """Milliseconds of CPU that it took since it was asked last."""
         return float(self.ask("took")[0].split()[1])
 
+    def memory(self):
+        """Its anonymous memory in KiB."""
+        return int(self.ask("memory")[0].split()[1])
+
     def log_lines(self, text):
         """The log lines with a text."""
         return [line for line in self.log.read_text().splitlines()

@@ -12,7 +12,8 @@
  *   add|del pods|nodes CIDR a member
  *   many|unmany pods|nodes N CIDR   N members, from CIDR upwards
  *   state                   prints rules_format_state() and "."
- *   memory                  prints "memory KIB", its anonymous memory
+ *   memory                  prints "memory KIB", its anonymous memory, and
+ *                           "."
  *   took                    prints "took MILLISECONDS", the CPU time of
  *                           rules_run() since the last "took", and "."
  *   cleanup                 prints rules_cleanup() and "."
@@ -154,7 +155,8 @@ query(struct probe *p, const char *command)
         p->cpu_usec = 0;
         print_text(&ds);
     } else if (!strcmp(command, "memory")) {
-        printf("memory %ld\n", memory_kib());
+        ds_put_format(&ds, "memory %ld\n", memory_kib());
+        print_text(&ds);
     } else {
         fail(command);
     }
