@@ -150,7 +150,7 @@ legacyipt_read(enum ip_family family)
     if (!names) {
         return result;
     }
-    int fd = socket(l->domain, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+    int fd = socket(l->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     while (fd >= 0 && fgets(name, sizeof name, names)) {
         name[strcspn(name, "\n")] = '\0';
         read_table(l, fd, name, &result);

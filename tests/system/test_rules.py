@@ -16,6 +16,7 @@ from support.rulesprobe import (BASIC, NETFAULT, SLOWER, TABLE, RulesProbe,
 from support.wait import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SETS = ("nodes_ipv4", "pod_cidrs_ipv4", "nodes_ipv6", "pod_cidrs_ipv6")
 CHAIN = ("chain", "ip", "filter", "FORWARD")
 
 
@@ -116,6 +117,47 @@ def test_members_follow_a_random_history(ns, probe):
                      members(ns, "pod_cidrs_" + f) == installed(n),
                      5 * SLOWER, "the set", probe)
     assert not probe.log_lines("WARN")
+
+
+def test_a_thousand_nodes_come_and_go_in_any_order(ns, tmp_path):
+    seed = int(os.environ.get("SEED", time.time()))
+    print("SEED=%d" % seed)
+    rng = random.Random(seed)
+    nodes = list(range(1000))
+    lines = {n: ("nodes 198.18.%d.%d/32" % (n // 250, n % 250),
+                 "pods 10.%d.%d.0/24" % (64 + n // 250, n % 250))
+             for n in nodes}
+
+    def change(probe, what, some):
+        rng.shuffle(some)
+        probe.took()
+        for n in some:
+            probe.send(*(what + " " + line for line in lines[n]))
+            if rng.random() < 0.1:
+                probe.wait_sync()
+        probe.wait_sync()
+        return probe.took() / len(some)
+
+    with RulesProbe(ns, tmp_path) as probe:
+        probe.set(*BASIC)
+        first = change(probe, "add", nodes[:100])
+        rest = change(probe, "add", nodes[100:])
+        gone = rng.sample(nodes, 600)
+        change(probe, "del", gone)
+        change(probe, "add", gone[:300])
+        assert probe.number(r"written: (\d+) times") == 1
+        assert not probe.log_lines("WARN")
+    print("%.3f ms of CPU for each of the first 100, %.3f for the others"
+          % (first, rest))
+    assert rest < 0.7 * SLOWER
+    grown = [members(ns, name) for name in SETS]
+    with RulesProbe(ns, tmp_path) as probe:
+        # One that begins with what there is in the end.
+        probe.send(*("add " + line for n in set(nodes) - set(gone[300:])
+                     for line in lines[n]))
+        probe.set(*BASIC)
+        assert [members(ns, name) for name in SETS] == grown
+    assert len(grown[0]) == 701 and len(grown[1]) == 702
 
 
 def test_several_may_want_a_member(ns, probe):
