@@ -81,6 +81,7 @@ struct rules {
     bool exists;       /* There is one, whoever made it. */
     bool wrote;        /* We have made one in this run. */
     bool intact;       /* It is as we wrote it. */
+    bool odd;          /* Its sets are not like ours. */
     struct ds written; /* 'text' as it was written last. */
     struct ds kernel;  /* How the kernel spells it since. */
 
@@ -329,6 +330,7 @@ check_sets(struct rules *r)
             }
         }
     }
+    r->odd = odd;
     r->intact &= !odd;
     return 0;
 }
@@ -445,6 +447,7 @@ run_table(struct rules *r)
         ds_put_buffer(&r->written, ds_cstr(&r->text), r->text.length);
         ds_clear(&r->kernel);
         r->exists = r->wrote = r->intact = true;
+        r->odd = false;
         r->n_tables++;
         ctflush_request(&r->ctflush);
         error = nftable_read(r->nl, &r->kernel);
@@ -476,6 +479,9 @@ members_done(struct memberset *ms, bool add, enum ip_family family, size_t n)
 static bool
 members_are_due(const struct rules *r)
 {
+    if (!r->exists || r->odd) {
+        return false;
+    }
     for (size_t i = 0; i < N_RULES_SETS; i++) {
         if (!ovs_list_is_empty(&r->sets[i].to_add)
             || (r->complete && !ovs_list_is_empty(&r->sets[i].to_del))) {
@@ -492,7 +498,7 @@ run_members(struct rules *r)
     size_t n[2][N_RULES_SETS][N_IP_FAMILIES] = { 0 };
     struct nfnl_batch batch;
 
-    if (!r->exists || !members_are_due(r)) {
+    if (!members_are_due(r)) {
         return;
     }
     nfnl_batch_init(&batch);
@@ -657,7 +663,7 @@ rules_run(struct rules *r)
 static bool
 has_work(const struct rules *r)
 {
-    return r->check || (r->exists && members_are_due(r))
+    return r->check || members_are_due(r)
            || (!is_written(r) && (!r->exists || r->wrote || r->complete))
            || (!r->chains_failed
                && (fwdchain_is_due(&r->chains[IP_V4], r->complete)

@@ -261,6 +261,20 @@ def test_before_all_is_known_nothing_is_taken_away(ns, tmp_path):
         assert "7000" not in listing(ns) and "6081" in listing(ns)
 
 
+def test_a_table_that_another_version_made_is_replaced_when_all_is_known(
+        ns, probe):
+    other = ("table inet %s {\n\tset nodes_ipv4 {\n\t\ttype ipv6_addr\n\t}\n"
+             "\n\tchain odd {\n\t}\n}\n" % TABLE)
+    ns.run("nft", "-f", "-", input=other)
+    probe.set(*BASIC, "complete 0", sync=False)
+    wait_for(lambda: "kept for now" in "\n".join(probe.ask("state")),
+             5 * SLOWER, "a look at it", probe)
+    assert listing(ns) == other
+    probe.set("complete 1")
+    assert "odd" not in listing(ns)
+    assert not probe.log_lines("WARN")
+
+
 def test_memory_for_writing_is_given_back(ns, probe):
     probe.send("many pods 5000 10.64.0.0/24", "many nodes 5000 198.18.0.1/32")
     before = probe.memory()
