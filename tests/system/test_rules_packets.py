@@ -10,7 +10,7 @@ import socket
 import pytest
 
 from support.packets import sock
-from support.rulesprobe import BASIC, SLOWER, RulesProbe
+from support.rulesprobe import BASIC, SLOWER, RulesProbe, members
 from support.wait import wait_for
 
 GENEVE = 6081
@@ -172,6 +172,17 @@ def test_masquerade_takes_random_ports_if_told_to(world, probe, family):
     ports = [source_seen(way, family, source_port=20001 + n)[1]
              for n in range(4)]
     assert ports != [20001 + n for n in range(4)]
+
+
+def test_a_counter_that_counts_is_no_change(world, probe):
+    probe.set(*BASIC)
+    source_seen((world.pods, POD[4], world.peer, OTHER[4]), 4)
+    assert "packets 1 " in world.node.run("nft", "list", "ruleset").stdout
+    world.node.run("nft", "add element inet ofproxyd nodes_ipv4 "
+                   "{ 198.51.100.1 }")
+    wait_for(lambda: members(world.node, "nodes_ipv4") == [PEER[4]],
+             SLOWER, "the repair", probe)
+    assert probe.number(r"written: (\d+) times") == 1
 
 
 @FAMILIES
