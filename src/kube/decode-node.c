@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON of a core/v1 Node: zone, pod CIDRs, addresses, and whether it is to
- * go. */
+/* JSON of a core/v1 Node: zone, pod CIDRs, addresses, transport addresses, and
+ * whether it is to go. */
 
 #include "decode-part.h"
+
+#include <string.h>
 
 #include <util.h>
 
@@ -14,6 +16,46 @@ struct node_reader {
     struct cidr pod_cidr;
     bool has_pod_cidr;
 };
+
+/* Metadata. */
+
+/* One transport address, of which there is one a family. */
+static void
+add_transport(struct decode_doc *doc, struct node *node, struct jstr text)
+{
+    struct ip ip;
+
+    if (decode_address(text, &ip) && ip_is_unicast(&ip)
+        && ip_is_none(&node->transport[ip_family(&ip)])) {
+        node->transport[ip_family(&ip)] = ip;
+    } else if (!node->transport_is_bad) {
+        node->transport_is_bad = true;
+        err_set(doc->left_out,
+                "metadata.annotations[\"" DECODE_TRANSPORT "\"]: found "
+                "\"%.*s\", want IP addresses of hosts, one of each family",
+                (int) MIN(text.n, 64), text.s);
+    }
+}
+
+/* The annotation isn't the API's own, so what is wrong in it doesn't take the
+ * Node with it. */
+static void
+split_transport(struct decode_doc *doc, struct node *node)
+{
+    struct jstr rest = doc->meta.transport;
+
+    while (rest.n) {
+        const char *comma = memchr(rest.s, ',', rest.n);
+        size_t n = comma ? comma - rest.s : rest.n;
+        struct jstr text = decode_trim((struct jstr){ rest.s, n });
+
+        if (text.n) {
+            add_transport(doc, node, text);
+        }
+        n += comma != NULL;
+        rest = (struct jstr){ rest.s + n, rest.n - n };
+    }
+}
 
 /* Spec. */
 
@@ -179,6 +221,7 @@ decode_node(struct decode_doc *doc, struct node *ret)
         .zone = doc->meta.zone,
         .deleting = doc->meta.deleting,
     };
+    split_transport(doc, ret);
     if (decode_goto(doc, PART_SPEC)) {
         jcur_object(doc->c, spec_members, ARRAY_SIZE(spec_members), &r);
     }

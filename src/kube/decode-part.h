@@ -25,6 +25,9 @@
 #define DECODE_TAINTS_MAX    4096
 #define DECODE_POD_CIDRS_MAX 16 /* The API: 2. */
 
+/* A Node's transport addresses, as Antrea's agents write them. */
+#define DECODE_TRANSPORT "node.antrea.io/transport-addresses"
+
 /* The top-level members that anybody reads. */
 #define DECODE_PARTS                  \
     PART(METADATA, "metadata")        \
@@ -49,6 +52,7 @@ struct decode_meta {
     const char *proxy_name;   /* Label service-proxy-name, or NULL. */
     const char *zone;         /* Label topology.kubernetes.io/zone, or "". */
     bool mc_imported;         /* Annotation of Antrea multicluster. */
+    struct jstr transport;    /* Annotation DECODE_TRANSPORT, or "". */
 };
 
 /* A document whose members have been located. */
@@ -56,6 +60,7 @@ struct decode_doc {
     struct jcur *c;
     const char *at[N_DECODE_PARTS];
     struct decode_meta meta;
+    struct err *left_out; /* Gets what is left out of a good object. */
 };
 
 /* Puts the cursor before the value of a part; returns false if the document
@@ -85,6 +90,9 @@ enum proto decode_proto(struct jcur *);
 
 /* Parses an IP address; false if it is none. */
 bool decode_address(struct jstr, struct ip *ret);
+
+/* Returns the text without the blanks around it. */
+struct jstr decode_trim(struct jstr);
 
 /* An IP address, which can't be absent. */
 void decode_any_ip(struct jcur *, struct ip *ret);

@@ -83,18 +83,24 @@ decode_proto(struct jcur *c)
     return decode_choice(c, names, ARRAY_SIZE(names), PROTO_TCP);
 }
 
-/* Copies 's', without the blanks around it if 'trim', into 'buf'.  A text
- * that is too long to be an address becomes "". */
-static const char *
-copy_address(struct jstr s, bool trim, char *buf, size_t size)
+struct jstr
+decode_trim(struct jstr s)
 {
-    while (trim && s.n && strchr(" \t\r\n", s.s[0])) {
+    while (s.n && strchr(" \t\r\n", s.s[0])) {
         s.s++;
         s.n--;
     }
-    while (trim && s.n && strchr(" \t\r\n", s.s[s.n - 1])) {
+    while (s.n && strchr(" \t\r\n", s.s[s.n - 1])) {
         s.n--;
     }
+    return s;
+}
+
+/* Copies 's' into 'buf'.  A text that is too long to be an address becomes
+ * "". */
+static const char *
+copy_address(struct jstr s, char *buf, size_t size)
+{
     if (s.n >= size) {
         s.n = 0;
     }
@@ -108,7 +114,7 @@ decode_address(struct jstr s, struct ip *ret)
 {
     char buf[64];
 
-    return !ip_from_string(copy_address(s, false, buf, sizeof buf), ret);
+    return !ip_from_string(copy_address(s, buf, sizeof buf), ret);
 }
 
 void
@@ -140,8 +146,8 @@ decode_cidr(struct jcur *c, struct cidr *ret)
     const char *at = jcur_here(c);
     struct jstr s;
 
-    s = jcur_string(c);
-    if (cidr_parse(copy_address(s, true, buf, sizeof buf), ret)) {
+    s = decode_trim(jcur_string(c));
+    if (cidr_parse(copy_address(s, buf, sizeof buf), ret)) {
         jcur_mismatch(c, at, "ADDRESS/PREFIXLEN");
     }
 }
@@ -286,15 +292,25 @@ read_mc_imported(struct jcur *c, void *meta_)
 }
 
 static void
+read_transport(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->transport = jcur_string(c);
+}
+
+static void
 read_annotations(struct jcur *c, void *meta_)
 {
     static const struct jcur_member members[] = {
         JCUR_MEMBER("multicluster.antrea.io/imported-service",
                     read_mc_imported),
+        JCUR_MEMBER(DECODE_TRANSPORT, read_transport),
     };
     struct decode_meta *m = meta_;
 
     m->mc_imported = false;
+    m->transport = (struct jstr){ "", 0 };
     jcur_object(c, members, ARRAY_SIZE(members), m);
 }
 
@@ -302,6 +318,7 @@ static const struct decode_meta meta_none = {
     .meta = { .ns = "", .name = "", .uid = "" },
     .service_name = "",
     .zone = "",
+    .transport = { "", 0 },
 };
 
 static void
@@ -395,7 +412,7 @@ kube_decode(const char *text, size_t len, struct intern_pool *pool,
 {
     enum model_kind kind = ret->kind;
     struct jcur c;
-    struct decode_doc doc = { .c = &c };
+    struct decode_doc doc = { .c = &c, .left_out = &ret->left_out };
 
     memset(ret, 0, sizeof *ret);
     ret->kind = kind;
@@ -413,8 +430,9 @@ kube_decode(const char *text, size_t len, struct intern_pool *pool,
         read_kind(&doc, pool, ret);
     }
     read_identity(&doc, ret);
-    if (c.failed) {
-        err_prefix(err, "%s%s%s%s%s: ", model_kind_name(kind),
+    if (c.failed || ret->left_out.msg[0]) {
+        err_prefix(c.failed ? err : &ret->left_out,
+                   "%s%s%s%s%s: ", model_kind_name(kind),
                    ret->name[0] ? " " : "", ret->ns, ret->ns[0] ? "/" : "",
                    ret->name);
     }

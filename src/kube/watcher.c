@@ -98,6 +98,7 @@ leave_out(struct watcher *w, const char *ns, const char *name,
 static void
 put_object(struct watcher *w, const char *text, size_t len)
 {
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 10);
     struct model *model = w->env->model;
     struct kube_object object = { .kind = w->reflector.cfg.kind };
     struct err err;
@@ -116,7 +117,13 @@ put_object(struct watcher *w, const char *text, size_t len)
             model_delete(model, MODEL_SLICES, object.ns, object.name);
         }
         break;
-    case MODEL_NODES: model_put_node(model, object.node); break;
+    case MODEL_NODES:
+        /* A Node is sent again every few minutes. */
+        if (model_put_node(model, object.node) && object.left_out.msg[0]) {
+            VLOG_WARN_RL(&rl, "%s: left out: %s", name_of(w),
+                         object.left_out.msg);
+        }
+        break;
     }
 }
 

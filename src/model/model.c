@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <hash.h>
+#include <openvswitch/shash.h>
 #include <util.h>
 
 #include "ofproxyd/base/map.h"
@@ -22,6 +23,12 @@ struct listing {
     bool synced;
 };
 
+/* A Node in the queue, which may have gone. */
+struct dirty_name {
+    struct ovs_list list_node;
+    struct shash_node *shash_node;
+};
+
 struct model {
     char *node_name;
     struct intern_pool *pool;
@@ -31,6 +38,9 @@ struct model {
     struct ovs_list dirty; /* Of struct model_service, by 'dirty_node', which
                             * points to itself when it is not in here. */
     struct model_service *popped_last; /* Out of 'services' already. */
+    struct shash dirty_nodes;    /* Names of Nodes to struct dirty_name... */
+    struct ovs_list dirty_names; /* ...in the order of the queue. */
+    char *popped_node;           /* What was handed out last. */
     struct listing listings[N_MODEL_KINDS];
     uint64_t nodes_seqno;
     size_t n_svcs, n_endpoints;
@@ -59,6 +69,8 @@ model_create(const char *node_name)
     hmap_init(&m->slices);
     hmap_init(&m->nodes);
     ovs_list_init(&m->dirty);
+    shash_init(&m->dirty_nodes);
+    ovs_list_init(&m->dirty_names);
     return m;
 }
 
@@ -402,12 +414,47 @@ model_nodes_seqno(const struct model *m)
     return m->nodes_seqno;
 }
 
+static void
+enqueue_node(struct model *m, const char *name)
+{
+    if (!shash_find(&m->dirty_nodes, name)) {
+        struct dirty_name *dirty = xmalloc(sizeof *dirty);
+
+        dirty->shash_node = shash_add(&m->dirty_nodes, name, dirty);
+        ovs_list_push_back(&m->dirty_names, &dirty->list_node);
+    }
+}
+
+const char *
+model_pop_dirty_node(struct model *m)
+{
+    struct dirty_name *dirty;
+
+    free(m->popped_node);
+    m->popped_node = NULL;
+    if (!ovs_list_is_empty(&m->dirty_names)) {
+        dirty = CONTAINER_OF(ovs_list_pop_front(&m->dirty_names),
+                             struct dirty_name, list_node);
+        m->popped_node = shash_steal(&m->dirty_nodes, dirty->shash_node);
+        map_trim(&m->dirty_nodes.map);
+        free(dirty);
+    }
+    return m->popped_node;
+}
+
+bool
+model_has_dirty_node(const struct model *m)
+{
+    return !ovs_list_is_empty(&m->dirty_names);
+}
+
 /* Counts a change of the Node 'name' whose zone was 'old' and is 'new'. */
 static void
 node_changed(struct model *m, const char *name, const char *old,
              const char *new)
 {
     m->nodes_seqno++;
+    enqueue_node(m, name);
     if (!strcmp(name, m->node_name) && strcmp(old, new) != 0) {
         model_mark_all_dirty(m);
     }
@@ -614,6 +661,10 @@ model_destroy(struct model *m)
         service_free(m, ms);
     }
     service_free(m, m->popped_last);
+    while (model_pop_dirty_node(m)) {
+        continue;
+    }
+    shash_destroy(&m->dirty_nodes);
     hmap_destroy(&m->services);
     hmap_destroy(&m->slices);
     hmap_destroy(&m->nodes);

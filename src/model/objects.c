@@ -393,10 +393,12 @@ bool
 node_equals(const struct node *a, const struct node *b)
 {
     return a->deleting == b->deleting && a->to_be_deleted == b->to_be_deleted
+           && a->transport_is_bad == b->transport_is_bad
            && a->n_pod_cidrs == b->n_pod_cidrs
            && a->n_addresses == b->n_addresses
            && meta_equals(&a->meta, &b->meta)
            && strings_equal(a->zone, b->zone)
+           && ips_equal(a->transport, b->transport, N_IP_FAMILIES)
            && cidrs_equal(a->pod_cidrs, b->pod_cidrs, a->n_pod_cidrs)
            && node_addresses_equal(a->addresses, b->addresses, a->n_addresses);
 }

@@ -110,6 +110,11 @@ put_node(struct ds *ds, const struct node *node)
     ds_put_format(ds, "\n  zone=%s%s%s", node->zone,
                   node->deleting ? " deleting" : "",
                   node->to_be_deleted ? " to-be-deleted" : "");
+    for (size_t i = 0; i < N_IP_FAMILIES; i++) {
+        if (!ip_is_none(&node->transport[i])) {
+            put_ip(ds, "transport", &node->transport[i]);
+        }
+    }
     for (size_t i = 0; i < node->n_pod_cidrs; i++) {
         put_cidr(ds, "pods", &node->pod_cidrs[i]);
     }

@@ -11,9 +11,10 @@
  * read are skipped, whatever they hold.  An object of more than
  * KUBE_OBJECT_MAX bytes (stream.h) is bad, and need not be whole.
  *
- * Two fields are filled by programs that nobody checks.  An ingress entry that
- * has no IP address or one such as 127.0.0.1, and an address of a Node that is
- * none, are left out without the rest of the object. */
+ * Some fields are filled by programs that nobody checks.  An ingress entry
+ * that has no IP address or one such as 127.0.0.1, an address of a Node that
+ * is none, and what is none in a Node's annotation of transport addresses are
+ * left out without the rest of the object. */
 
 #include <stddef.h>
 
@@ -30,6 +31,9 @@ struct kube_object {
     struct node *node;
     char ns[64], name[254]; /* Of the object, also when it is bad and they
                              * could be read; else "". */
+    struct err left_out;    /* Of a good object: what an operator should know
+                             * to be left out of it, beginning as 'err' of
+                             * kube_decode() does; "" if nothing. */
 };
 
 /* Decodes 'len' bytes of JSON at 'text', which is one object of ret->kind,

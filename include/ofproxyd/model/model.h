@@ -126,6 +126,16 @@ bool model_has_dirty(const struct model *);
 void model_mark_dirty(struct model *, const char *ns, const char *name);
 void model_mark_all_dirty(struct model *);
 
+/* Takes the name of the next Node that was added, changed or removed since it
+ * was taken last, in the order in which that happened first, or returns NULL.
+ * The own node is among them.  What has become of it, model_find_node()
+ * tells: NULL if it has gone.  One that was deleted and added again meanwhile
+ * is taken once, as a change.  The name is valid until the next call of any
+ * function that changes the model. */
+const char *model_pop_dirty_node(struct model *);
+/* True if model_pop_dirty_node() has another name. */
+bool model_has_dirty_node(const struct model *);
+
 /* Increases with every change of any Node object.  A change of the own
  * node's zone marks all Services dirty by itself. */
 uint64_t model_nodes_seqno(const struct model *);

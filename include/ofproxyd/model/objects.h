@@ -120,6 +120,11 @@ struct node {
     const char *zone; /* Interned label topology.kubernetes.io/zone, or "". */
     bool deleting;    /* Has a deletionTimestamp. */
     bool to_be_deleted; /* Carries taint ToBeDeletedByClusterAutoscaler. */
+    /* Annotation node.antrea.io/transport-addresses: where the Node wants to
+     * be reached by other nodes, "::" where it doesn't say.  Something that
+     * stands in it, too, but can't be used is left out. */
+    struct ip transport[N_IP_FAMILIES];
+    bool transport_is_bad; /* Something was left out. */
     struct cidr *pod_cidrs;
     size_t n_pod_cidrs;
     struct node_address *addresses;
