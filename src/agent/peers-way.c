@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which address a Node is reached at, which networks can be reached there,
+ * and how. */
+
+#include "peers-way.h"
+
+#include <string.h>
+
+#include <util.h>
+
+const char *
+way_flaw_text(enum way_flaw flaw)
+{
+    switch (flaw) {
+    case WAY_GOOD: return "";
+#define WAY_FLAW(SYM, TEXT) \
+    case WAY_##SYM: return TEXT;
+        WAY_FLAWS
+#undef WAY_FLAW
+    }
+    OVS_NOT_REACHED();
+}
+
+/* Transport addresses. */
+
+/* Can this node reach another one at 'ip'?  A link-local address says nothing
+ * without its link. */
+static bool
+is_reachable(const struct peers_env *env, const struct ip *ip)
+{
+    return ip_is_unicast(ip) && !IN6_IS_ADDR_LINKLOCAL(&ip->in6)
+           && !ip_equals(ip, &env->transport[ip_family(ip)].ip);
+}
+
+static bool
+is_in_transport_cidrs(const struct peers_env *env, const struct ip *ip)
+{
+    for (size_t i = 0; i < env->n_transport_cidrs; i++) {
+        if (cidr_contains(&env->transport_cidrs[i], ip)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How good a Node address is as a transport address: less is better. */
+enum address_rank {
+    RANK_IN_CIDRS,
+    RANK_INTERNAL,
+    RANK_EXTERNAL,
+    RANK_UNFIT
+};
+
+static enum address_rank
+rank_address(const struct peers_env *env, const struct node_address *address)
+{
+    if (!is_reachable(env, &address->ip)) {
+        return RANK_UNFIT;
+    }
+    if (is_in_transport_cidrs(env, &address->ip)) {
+        return RANK_IN_CIDRS;
+    }
+    return address->external ? RANK_EXTERNAL : RANK_INTERNAL;
+}
+
+void
+way_choose_transport(const struct peers_env *env,
+                     const struct ip annotated[N_IP_FAMILIES],
+                     const struct node_address *addresses, size_t n,
+                     struct ip ret[N_IP_FAMILIES])
+{
+    enum address_rank best[N_IP_FAMILIES] = { RANK_UNFIT, RANK_UNFIT };
+
+    memset(ret, 0, N_IP_FAMILIES * sizeof *ret);
+    for (size_t i = 0; i < n; i++) {
+        enum ip_family f = ip_family(&addresses[i].ip);
+        enum address_rank rank = rank_address(env, &addresses[i]);
+
+        if (rank < best[f]) {
+            best[f] = rank;
+            ret[f] = addresses[i].ip;
+        }
+    }
+    for (size_t f = 0; f < N_IP_FAMILIES; f++) {
+        if (is_reachable(env, &annotated[f])) {
+            ret[f] = annotated[f];
+        }
+    }
+}
+
+/* Networks. */
+
+static bool
+contains_any(const struct cidr *net, const struct ip *ips)
+{
+    for (size_t f = 0; f < N_IP_FAMILIES; f++) {
+        if (!ip_is_none(&ips[f]) && cidr_contains(net, &ips[f])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum way_flaw
+way_find_flaw(const struct peers_env *env,
+              const struct ip transport[N_IP_FAMILIES], const struct cidr *net)
+{
+    struct ip gateway = cidr_host(net, 1);
+
+    if (!net->plen) {
+        return WAY_ALL;
+    }
+    if (!cidr_contains(net, &gateway)) {
+        return WAY_SMALL;
+    }
+    if (!ip_is_unicast(&gateway) || IN6_IS_ADDR_LINKLOCAL(&gateway.in6)) {
+        return WAY_NO_HOSTS;
+    }
+    if (!env) {
+        return WAY_GOOD;
+    }
+
+    /* A route to a network that holds the address at which it is reached
+     * would lead tunnel packets into the tunnel. */
+    struct ip own[N_IP_FAMILIES] = { env->transport[IP_V4].ip,
+                                     env->transport[IP_V6].ip };
+    return contains_any(net, own)         ? WAY_OWN_ADDRESS
+           : contains_any(net, transport) ? WAY_ADDRESS
+                                          : WAY_GOOD;
+}
+
+/* Sets the way that leads by the transport addresses of family 'f'. */
+static bool
+find_by_family(const struct peers_env *env, const struct ip *via,
+               enum ip_family f, struct peer *peer)
+{
+    const struct cidr *own = &env->transport[f];
+    bool routed = f == ip_family(&peer->cidr.ip) && env->mode != CFG_ENCAP;
+
+    if (ip_is_none(&own->ip) || ip_is_none(via)) {
+        return false;
+    }
+    peer->via = *via;
+    if (routed && cidr_contains(own, via)) {
+        peer->path = PEER_DIRECT;
+        return true;
+    }
+    if (env->mode != CFG_NO_ENCAP) {
+        peer->path = PEER_TUNNEL;
+        return true;
+    }
+    peer->path = PEER_UNDERLAY;
+    return routed;
+}
+
+bool
+way_find(const struct peers_env *env, const struct ip transport[N_IP_FAMILIES],
+         struct peer *peer)
+{
+    enum ip_family f = ip_family(&peer->cidr.ip);
+    enum ip_family other = f == IP_V4 ? IP_V6 : IP_V4;
+
+    return find_by_family(env, &transport[f], f, peer)
+           || find_by_family(env, &transport[other], other, peer);
+}
