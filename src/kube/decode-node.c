@@ -31,7 +31,7 @@ add_transport(struct decode_doc *doc, struct node *node, struct jstr text)
     } else if (!node->transport_is_bad) {
         node->transport_is_bad = true;
         err_set(doc->left_out,
-                "metadata.annotations[\"" DECODE_TRANSPORT "\"]: found "
+                "metadata.annotations[\"" KUBE_TRANSPORT "\"]: found "
                 "\"%.*s\", want IP addresses of hosts, one of each family",
                 (int) MIN(text.n, 64), text.s);
     }

@@ -25,9 +25,6 @@
 #define DECODE_TAINTS_MAX    4096
 #define DECODE_POD_CIDRS_MAX 16 /* The API: 2. */
 
-/* A Node's transport addresses, as Antrea's agents write them. */
-#define DECODE_TRANSPORT "node.antrea.io/transport-addresses"
-
 /* The top-level members that anybody reads. */
 #define DECODE_PARTS                  \
     PART(METADATA, "metadata")        \
@@ -52,7 +49,7 @@ struct decode_meta {
     const char *proxy_name;   /* Label service-proxy-name, or NULL. */
     const char *zone;         /* Label topology.kubernetes.io/zone, or "". */
     bool mc_imported;         /* Annotation of Antrea multicluster. */
-    struct jstr transport;    /* Annotation DECODE_TRANSPORT, or "". */
+    struct jstr transport;    /* Annotation KUBE_TRANSPORT, or "". */
 };
 
 /* A document whose members have been located. */

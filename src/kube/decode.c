@@ -305,7 +305,7 @@ read_annotations(struct jcur *c, void *meta_)
     static const struct jcur_member members[] = {
         JCUR_MEMBER("multicluster.antrea.io/imported-service",
                     read_mc_imported),
-        JCUR_MEMBER(DECODE_TRANSPORT, read_transport),
+        JCUR_MEMBER(KUBE_TRANSPORT, read_transport),
     };
     struct decode_meta *m = meta_;
 

@@ -78,7 +78,8 @@ enum http_sink {
 struct http_req {
     struct ovs_list list_node; /* In http->reqs until it has ended. */
     struct http *http;
-    struct http_get get; /* 'target' isn't valid any more. */
+    struct http_get get; /* 'target' isn't valid any more.  Without a
+                          * consumer the answer is kept, whatever it is. */
 
     CURL *easy; /* NULL when ended. */
     struct curl_slist *headers;
@@ -311,7 +312,8 @@ choose_sink(const struct http_req *req)
     char *type = NULL;
 
     curl_easy_getinfo(req->easy, CURLINFO_CONTENT_TYPE, &type);
-    return req->status == 200 && type && !strncasecmp(type, json, strlen(json))
+    return req->get.consume && req->status == 200 && type
+                   && !strncasecmp(type, json, strlen(json))
                    && strchr("; ", type[strlen(json)])
                ? SINK_CONSUMER
                : SINK_KEEP;
@@ -393,8 +395,10 @@ finish(struct http_req *req, CURLcode code)
     if (req->stopped) {
         end = HTTP_STOPPED;
     } else if (code == CURLE_OK || req->kept_enough) {
-        end = req->status == 200 && req->sink != SINK_CONSUMER ? HTTP_ALIEN
-                                                               : HTTP_WHOLE;
+        bool alien = req->get.consume && req->status == 200
+                     && req->sink != SINK_CONSUMER;
+
+        end = alien ? HTTP_ALIEN : HTTP_WHOLE;
         text = end == HTTP_ALIEN ? "the answer isn't JSON" : "";
     } else {
         end = code == CURLE_PARTIAL_FILE ? HTTP_CUT : HTTP_FAILED;
@@ -484,8 +488,21 @@ set_head(struct http_req *req)
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "ofproxyd/" OFPROXYD_VERSION);
 }
 
-struct http_req *
-http_get(struct http *http, const struct http_get *get)
+/* Makes 'req' a PATCH. */
+static void
+set_patch(struct http_req *req, const char *body)
+{
+    req->headers =
+        curl_slist_append(req->headers,
+                          "Content-Type: application/merge-patch+json");
+    curl_easy_setopt(req->easy, CURLOPT_HTTPHEADER, req->headers);
+    curl_easy_setopt(req->easy, CURLOPT_COPYPOSTFIELDS, body);
+    curl_easy_setopt(req->easy, CURLOPT_CUSTOMREQUEST, "PATCH");
+}
+
+/* Starts a request, which is a PATCH with 'body' unless that is NULL. */
+static struct http_req *
+start_req(struct http *http, const struct http_get *get, const char *body)
 {
     struct http_req *req = xzalloc(sizeof *req);
     struct err err;
@@ -507,6 +524,9 @@ http_get(struct http *http, const struct http_get *get)
     set_transport(easy);
     set_tls(easy, http);
     set_head(req);
+    if (body) {
+        set_patch(req, body);
+    }
     curl_easy_setopt(easy, CURLOPT_URL, url);
     if (http->connect_to) {
         curl_easy_setopt(easy, CURLOPT_CONNECT_TO, http->connect_to);
@@ -520,6 +540,26 @@ http_get(struct http *http, const struct http_get *get)
     curl_multi_add_handle(http->multi, easy);
     free(url);
     return req;
+}
+
+struct http_req *
+http_get(struct http *http, const struct http_get *get)
+{
+    return start_req(http, get, NULL);
+}
+
+struct http_req *
+http_patch(struct http *http, const char *target, const char *body,
+           long long int total_ms)
+{
+    return start_req(http,
+                     &(struct http_get){
+                         .target = target,
+                         .head_ms = total_ms,
+                         .silence_ms = total_ms,
+                         .total_ms = total_ms,
+                     },
+                     body);
 }
 
 void

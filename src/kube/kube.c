@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The API client: one watcher for each kind, over one set of
+/* The API client: one watcher for each kind, and a publisher, over one set of
  * connections. */
 
 #include "ofproxyd/kube/kube.h"
@@ -14,6 +14,7 @@
 
 #include "ofproxyd/kube/http.h"
 #include "ofproxyd/kube/reflector.h"
+#include "publisher.h"
 #include "watcher.h"
 
 VLOG_DEFINE_THIS_MODULE(kube_client);
@@ -21,6 +22,7 @@ VLOG_DEFINE_THIS_MODULE(kube_client);
 struct kube {
     struct watcher_env env;
     struct watcher watchers[N_MODEL_KINDS];
+    struct publisher publisher;
     char *proxy_name; /* NULL if absent. */
 };
 
@@ -108,6 +110,8 @@ kube_create(const struct kube_cfg *cfg, struct model *model, struct kube **ret,
         rcfg.kind = i;
         watcher_init(&kube->watchers[i], &kube->env, &rcfg);
     }
+    publisher_init(&kube->publisher, &kube->env, rcfg.backoff_min_ms,
+                   rcfg.backoff_max_ms);
     *ret = kube;
     return 0;
 }
@@ -119,6 +123,7 @@ kube_destroy(struct kube *kube)
         for (int i = 0; i < N_MODEL_KINDS; i++) {
             watcher_uninit(&kube->watchers[i]);
         }
+        publisher_uninit(&kube->publisher);
         http_destroy(kube->env.http);
         free(kube->proxy_name);
         free(kube);
@@ -132,6 +137,7 @@ kube_run(struct kube *kube)
     for (int i = 0; i < N_MODEL_KINDS; i++) {
         watcher_run(&kube->watchers[i]);
     }
+    publisher_run(&kube->publisher);
 }
 
 void
@@ -141,6 +147,7 @@ kube_wait(struct kube *kube)
     for (int i = 0; i < N_MODEL_KINDS; i++) {
         watcher_wait(&kube->watchers[i]);
     }
+    publisher_wait(&kube->publisher);
 }
 
 void
@@ -151,4 +158,16 @@ kube_get_stats(const struct kube *kube, enum model_kind kind,
 
     *ret = w->stats;
     ret->state = kube_state_name(w->reflector.state);
+}
+
+void
+kube_set_transport(struct kube *kube, const struct ip transport[N_IP_FAMILIES])
+{
+    publisher_set(&kube->publisher, transport);
+}
+
+void
+kube_get_publish_stats(const struct kube *kube, struct kube_publish_stats *ret)
+{
+    *ret = kube->publisher.stats;
 }

@@ -35,9 +35,8 @@ VLOG_DEFINE_THIS_MODULE(kube);
 /* The same trouble is logged once in this time. */
 #define WARN_MS 60000
 
-/* Each value once before it repeats (Marsaglia's xorshift32). */
-static uint32_t
-next_random(struct watcher_env *env)
+uint32_t
+watcher_random(struct watcher_env *env)
 {
     env->random ^= env->random << 13;
     env->random ^= env->random >> 17;
@@ -120,7 +119,7 @@ put_object(struct watcher *w, const char *text, size_t len)
     case MODEL_NODES:
         /* A Node is sent again every few minutes. */
         if (model_put_node(model, object.node) && object.left_out.msg[0]) {
-            VLOG_WARN_RL(&rl, "%s: left out: %s", name_of(w),
+            VLOG_WARN_RL(&rl, "%s: a value is left out: %s", name_of(w),
                          object.left_out.msg);
         }
         break;
@@ -249,7 +248,7 @@ send_request(struct watcher *w)
     struct watcher_env *env = w->env;
     struct ds target = DS_EMPTY_INITIALIZER;
     int timeout_s =
-        reflector_request(&w->reflector, next_random(env), &target);
+        reflector_request(&w->reflector, watcher_random(env), &target);
     struct http_get get = { .target = ds_cstr(&target), .aux = w };
 
     w->start_ms = time_msec();
@@ -417,7 +416,8 @@ finish_request(struct watcher *w, const struct http_result *result)
     describe(w, result, &end, &text);
 
     struct reflector_verdict v =
-        reflector_end(&w->reflector, &end, time_msec(), next_random(w->env));
+        reflector_end(&w->reflector, &end, time_msec(),
+                      watcher_random(w->env));
     if (v.failure) {
         report_failure(w, &v, &text);
     } else if (w->list) {

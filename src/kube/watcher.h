@@ -26,6 +26,10 @@ struct watcher_env {
     int silence_ms;
 };
 
+/* Returns the next number of the generator, each once before they repeat
+ * (Marsaglia's xorshift32). */
+uint32_t watcher_random(struct watcher_env *);
+
 struct watcher {
     struct watcher_env *env;
     struct reflector reflector;

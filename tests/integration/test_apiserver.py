@@ -19,6 +19,7 @@ from support.wait import wait_for
 RECORDINGS = pathlib.Path(__file__).parents[1] / "data/recordings"
 SERVICES = "/api/v1/services"
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
+MERGE = {"Content-Type": "application/merge-patch+json"}
 NOT_FOREIGN = "labelSelector=%21service.kubernetes.io%2Fservice-proxy-name"
 
 
@@ -609,7 +610,7 @@ def test_objects_are_written_over_http(apiserver, client):
     assert client.open(path, "POST", text).status == 201
     assert client.open(path, "POST", text).status == 409
     response = client.open(path + "/svc-a", "PATCH",
-                           '{"metadata":{"labels":{"x":"y"}}}')
+                           '{"metadata":{"labels":{"x":"y"}}}', **MERGE)
     assert json.loads(response.read())["metadata"]["labels"] == {"x": "y"}
     assert client.open(path + "/svc-a", "PUT", text).status == 200
     one = client.json(path + "/svc-a")
@@ -622,6 +623,46 @@ def test_objects_are_written_over_http(apiserver, client):
     assert status == 404
     assert json.loads(body)["message"] == 'services "svc-a" not found'
     assert not apiserver.objects("services")
+
+
+def test_a_merge_patch_changes_what_it_names(apiserver, client):
+    """Of a Node, as a real server does: with an event, unless it is none."""
+    node = objects.node("n1")
+    node["metadata"]["annotations"] = {"a": "1", "b": "2"}
+    apiserver.apply(node)
+    path = "/api/v1/nodes/n1"
+
+    def patch(annotations, **more):
+        body = {"metadata": {"annotations": annotations, **more}}
+        response = client.open(path, "PATCH", json.dumps(body), **MERGE)
+        return response.status, json.loads(response.read())["metadata"]
+
+    before = client.json(path)["metadata"]
+    status, after = patch({"b": None, "c": "3"})
+    assert status == 200
+    assert after["annotations"] == {"a": "1", "c": "3"}
+    assert after["uid"] == before["uid"]
+    assert int(after["resourceVersion"]) > int(before["resourceVersion"])
+    assert patch({"c": "3"}) == (200, after), "no change"
+    rv = before["resourceVersion"]
+    assert patch({"c": "4"}, resourceVersion=rv)[0] == 409
+    assert patch({"c": "4"}, resourceVersion=after["resourceVersion"])[0] \
+        == 200
+    apiserver.max_watch_seconds = 0.2
+    events = client.events("/api/v1/nodes?watch=1&resourceVersion=" + rv)
+    assert [e["object"]["metadata"]["annotations"]["c"] for e in events] \
+        == ["3", "4"]
+
+
+def test_a_patch_of_another_type_is_refused(apiserver, client):
+    """Only merge patches are known here."""
+    apiserver.apply(objects.node("n1"))
+    for kind in ("application/json", "application/json-patch+json",
+                 "application/strategic-merge-patch+json"):
+        assert client.open("/api/v1/nodes/n1", "PATCH", "{}",
+                           **{"Content-Type": kind}).status == 415
+    assert client.open("/api/v1/nodes/n2", "PATCH", "{}",
+                       **MERGE).status == 404
 
 
 def test_an_event_gets_its_name(apiserver, client):

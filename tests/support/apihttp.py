@@ -33,6 +33,7 @@ NO_WATCH_LIST = ("sendInitialEvents is forbidden for watch unless the "
                  "WatchList feature gate is enabled")
 WRITE_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch",
                "DELETE": "delete"}
+MERGE_PATCH = "application/merge-patch+json"
 CHUNKED_FROM = 16384            # Longer answers have no Content-Length.
 
 
@@ -478,6 +479,18 @@ class Connection:
             raise Answer(409, str(error), details={
                 "name": meta.get("name"), "kind": resource.plural}) from None
 
+    @staticmethod
+    def _base(request, old):
+        """What the request's body is merged into; None: it replaces."""
+        if request.verb != "patch":
+            return None
+        given = request.headers.get("content-type", "").split(";")[0]
+        if given.strip() != MERGE_PATCH:
+            raise Answer(415, "the body of the request was in an unknown "
+                         "format - accepted media types include: "
+                         + MERGE_PATCH, details={})
+        return old.obj
+
     def _existing(self, request, resource):
         store = self._server.store
         with store.lock:
@@ -491,11 +504,11 @@ class Connection:
                 return old
             if request.verb == "delete":
                 return store.delete(resource, *old.key)
-            base = old.obj if request.verb == "patch" else None
+            base = self._base(request, old)
             obj = self._object(request, resource, base)
             obj["metadata"]["name"] = request.name
             given = obj["metadata"].get("resourceVersion")
-            if base is None and given and given != str(old.rv):
+            if given and given != str(old.rv):
                 raise Answer(409, 'Operation cannot be fulfilled on %s "%s":'
                              " the object has been modified"
                              % (resource.qualified, request.name),

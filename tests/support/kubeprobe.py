@@ -28,15 +28,16 @@ class KubeProbe:
     """A running kube-probe; keeps what it has printed last.
 
     .services: {"ns/name": words}, .orphans: the same for slices without a
-    Service; .nodes: {name: zone}; .stats: {kind:
-    {key: text}}; .log is a file.  'options' are
+    Service; .nodes: {name: zone}, with "@" and each transport address behind
+    the zone; .stats: {kind: {key: text}}; .published: {key: text}; .log is a
+    file.  'options' are
     those of struct kube_cfg, 'wrapper' a command that runs it."""
 
     def __init__(self, directory, api=None, netns=None, wrapper=(),
                  **options):
         self.log = pathlib.Path(directory) / "kube-probe.log"
         self.services, self.orphans, self.nodes = {}, {}, {}
-        self.stats = {}
+        self.stats, self.published = {}, {}
         self.synced = False
         self.counts, self.turn_us = None, None
         if api is not None:
@@ -94,6 +95,11 @@ class KubeProbe:
             kind, pairs, error = STATS.match(line).groups()
             stats = dict(pair.split("=", 1) for pair in pairs.split())
             self.stats[kind] = {**stats, "error": error}
+        elif word == "published":
+            pairs, _, error = rest.partition(" error=")
+            self.published = {**dict(pair.split("=", 1)
+                                     for pair in pairs.split()),
+                              "error": error}
         elif word == "synced":
             self.synced = True
         elif word == "counts":
@@ -142,6 +148,11 @@ class KubeProbe:
     def number(self, key, kind="Service"):
         """A counter of the latest statistics."""
         return int(self.stats.get(kind, {}).get(key, 0))
+
+    def set_transport(self, *addresses):
+        """Calls kube_set_transport()."""
+        self.process.stdin.write("transport %s\n" % " ".join(addresses))
+        self.process.stdin.flush()
 
     def ask(self, command, attribute):
         """Sends a command; returns the attribute that its answer sets."""

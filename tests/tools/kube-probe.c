@@ -4,10 +4,12 @@
  * Arguments are KEY=VALUE with the members of struct kube_cfg as keys.  On
  * standard output: a "service" line for each Service that changed (with its
  * ports and endpoints), a "nodes" line when Nodes changed, a "stats" line for
- * each kind when its state or counters changed, "synced" when all kinds have
+ * each kind when its state or counters changed, a "published" line when a
+ * patch of the own Node was sent or has ended, "synced" when all kinds have
  * been listed.  Commands on standard input: "dump" prints all again, "turn"
  * prints the most CPU time that a turn of the loop has taken so far, in
- * microseconds (what else runs on the machine doesn't count).  Ends when
+ * microseconds (what else runs on the machine doesn't count), "transport
+ * ADDRESSES", separated by blanks, calls kube_set_transport().  Ends when
  * standard input does. */
 
 #include <inttypes.h>
@@ -31,6 +33,7 @@ struct probe {
     bool synced;
     long long int max_turn_us;
     bool quiet; /* Don't print Services. */
+    struct kube_publish_stats published;
 };
 
 static bool
@@ -125,6 +128,13 @@ print_nodes(const struct probe *p)
     printf("nodes");
     HMAP_FOR_EACH (node, hmap_node, model_nodes(p->model)) {
         printf(" %s:%s", node->node->meta.name, node->node->zone);
+        for (size_t i = 0; i < N_IP_FAMILIES; i++) {
+            char buf[IP_STRLEN];
+
+            if (!ip_is_none(&node->node->transport[i])) {
+                printf("@%s", ip_to_string(&node->node->transport[i], buf));
+            }
+        }
     }
     putchar('\n');
 }
@@ -138,6 +148,37 @@ print_stats(enum model_kind kind, const struct kube_kind_stats *s)
            model_kind_name(kind), s->state, s->n_lists, s->n_watches,
            s->n_events, s->n_failures, s->n_bad_objects, s->list_bytes,
            s->list_objects, s->list_decode_us, s->last_error);
+}
+
+static void
+print_published(struct probe *p)
+{
+    struct kube_publish_stats now;
+
+    memset(&now, 0, sizeof now);
+    kube_get_publish_stats(p->kube, &now);
+    if (memcmp(&now, &p->published, sizeof now)) {
+        p->published = now;
+        printf("published requests=%" PRIu64 " failures=%" PRIu64
+               " error=%s\n",
+               now.n_requests, now.n_failures, now.last_error);
+    }
+}
+
+static void
+set_transport(struct probe *p, char *text)
+{
+    struct ip transport[N_IP_FAMILIES] = { { IN6ADDR_ANY_INIT } };
+    char *save = NULL;
+    struct ip ip;
+
+    for (char *word = strtok_r(text, " \n", &save); word;
+         word = strtok_r(NULL, " \n", &save)) {
+        if (!ip_from_string(word, &ip)) {
+            transport[ip_family(&ip)] = ip;
+        }
+    }
+    kube_set_transport(p->kube, transport);
 }
 
 static void
@@ -164,6 +205,7 @@ print_changes(struct probe *p)
             print_stats(i, &now);
         }
     }
+    print_published(p);
     if (!p->synced && model_synced(p->model)) {
         p->synced = true;
         puts("synced");
@@ -174,7 +216,7 @@ print_changes(struct probe *p)
 static bool
 run_command(struct probe *p)
 {
-    char line[64];
+    char line[128];
 
     if (!fgets(line, sizeof line, stdin)) {
         return false;
@@ -191,6 +233,8 @@ run_command(struct probe *p)
         printf("counts services=%" PRIuSIZE " slices=%" PRIuSIZE
                " endpoints=%" PRIuSIZE " nodes=%" PRIuSIZE "\n",
                n.n_services, n.n_slices, n.n_endpoints, n.n_nodes);
+    } else if (!strncmp(line, "transport ", 10)) {
+        set_transport(p, line + 10);
     } else if (!strcmp(line, "turn\n")) {
         printf("turn %lld\n", p->max_turn_us);
     }

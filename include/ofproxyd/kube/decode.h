@@ -21,6 +21,10 @@
 #include "ofproxyd/base/err.h"
 #include "ofproxyd/model/model.h"
 
+/* The annotation of a Node's transport addresses, as Antrea's agents write
+ * it. */
+#define KUBE_TRANSPORT "node.antrea.io/transport-addresses"
+
 /* Result of decoding: one of the three, as 'kind' says. */
 struct kube_object {
     enum model_kind kind;

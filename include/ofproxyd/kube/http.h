@@ -2,7 +2,7 @@
 #ifndef OFPROXYD_KUBE_HTTP_H
 #define OFPROXYD_KUBE_HTTP_H 1
 
-/* GET requests to the API server, several at a time, on the poll loop.
+/* Requests to the API server, several at a time, on the poll loop.
  *
  * Each request has a connection of its own, so that a list of many megabytes
  * doesn't stand in the way of a watch, is verified against the CA that the
@@ -68,6 +68,14 @@ struct http_get {
  * result. */
 struct http_req *http_get(struct http *, const struct http_get *);
 
+/* Starts a PATCH of what is at 'target', path and query as in struct http_get,
+ * with the JSON merge patch (RFC 7386) 'body'; both are copied.  It may take
+ * 'total_ms' in all.  Of the answer, whatever it is, the first HTTP_BODY_MAX
+ * bytes are kept, so that a good one ends as HTTP_WHOLE as well.  It never
+ * fails at once, either. */
+struct http_req *http_patch(struct http *, const char *target,
+                            const char *body, long long int total_ms);
+
 /* Ends the request, if it is going on, and frees it.  NULL is allowed. */
 void http_req_destroy(struct http_req *);
 
@@ -91,7 +99,7 @@ struct http_result {
     int status;        /* 0 if no answer came. */
     int retry_after_s; /* Of the head; 0 if absent. */
     const char *text;  /* Of FAILED, SILENT, CUT and ALIEN: what happened. */
-    const char *body;  /* What was kept of an answer that isn't good. */
+    const char *body;  /* What was kept of an answer that wasn't consumed. */
     size_t body_len;
 };
 

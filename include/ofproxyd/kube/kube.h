@@ -3,7 +3,8 @@
 #define OFPROXYD_KUBE_KUBE_H 1
 
 /* The API client: keeps a model equal to the API server's Services,
- * EndpointSlices and Nodes.
+ * EndpointSlices and Nodes, and publishes where this node is reached by
+ * others.
  *
  * One list-then-watch machine for each kind, on libcurl's multi interface
  * driven from the poll loop.  Failures of any kind are waited out, each kind
@@ -74,5 +75,28 @@ struct kube_kind_stats {
 /* Sets '*ret' to the present state of one kind's machine. */
 void kube_get_stats(const struct kube *, enum model_kind,
                     struct kube_kind_stats *ret);
+
+/* Makes the annotation node.antrea.io/transport-addresses of the own Node,
+ * model_node_name(), say 'transport' ("::" where there is none); with none at
+ * all the Node shall not have it.  From then on it is written, by a merge
+ * patch that touches nothing else, whenever the Node in the model says
+ * something else: not before Nodes have been listed, not while there is no
+ * such Node, and with a growing pause after each attempt.  A refusal is
+ * logged once, and tried again every few minutes.
+ *
+ * Without this call nothing is ever written.  While an address is looked for,
+ * and so isn't known yet, don't call it: other nodes go by what was said
+ * last. */
+void kube_set_transport(struct kube *,
+                        const struct ip transport[N_IP_FAMILIES]);
+
+struct kube_publish_stats {
+    uint64_t n_requests;  /* Patches sent. */
+    uint64_t n_failures;  /* Those that went wrong. */
+    char last_error[256]; /* "" if the last one went well. */
+};
+/* Sets '*ret' to how it went. */
+void kube_get_publish_stats(const struct kube *,
+                            struct kube_publish_stats *ret);
 
 #endif /* ofproxyd/kube/kube.h */
