@@ -32,35 +32,23 @@ is_reachable(const struct peers_env *env, const struct ip *ip)
            && !ip_equals(ip, &env->transport[ip_family(ip)].ip);
 }
 
-static bool
-is_in_transport_cidrs(const struct peers_env *env, const struct ip *ip)
-{
-    for (size_t i = 0; i < env->n_transport_cidrs; i++) {
-        if (cidr_contains(&env->transport_cidrs[i], ip)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* How good a Node address is as a transport address: less is better. */
-enum address_rank {
-    RANK_IN_CIDRS,
-    RANK_INTERNAL,
-    RANK_EXTERNAL,
-    RANK_UNFIT
-};
-
-static enum address_rank
+/* How good a Node address is as a transport address: less is better, SIZE_MAX
+ * is not at all.  The first of transportInterfaceCIDRs counts most, as it
+ * does when the other node chooses its link. */
+static size_t
 rank_address(const struct peers_env *env, const struct node_address *address)
 {
+    size_t n = env->n_transport_cidrs;
+
     if (!is_reachable(env, &address->ip)) {
-        return RANK_UNFIT;
+        return SIZE_MAX;
     }
-    if (is_in_transport_cidrs(env, &address->ip)) {
-        return RANK_IN_CIDRS;
+    for (size_t i = 0; i < n; i++) {
+        if (cidr_contains(&env->transport_cidrs[i], &address->ip)) {
+            return i;
+        }
     }
-    return address->external ? RANK_EXTERNAL : RANK_INTERNAL;
+    return n + address->external;
 }
 
 void
@@ -69,12 +57,12 @@ way_choose_transport(const struct peers_env *env,
                      const struct node_address *addresses, size_t n,
                      struct ip ret[N_IP_FAMILIES])
 {
-    enum address_rank best[N_IP_FAMILIES] = { RANK_UNFIT, RANK_UNFIT };
+    size_t best[N_IP_FAMILIES] = { SIZE_MAX, SIZE_MAX };
 
     memset(ret, 0, N_IP_FAMILIES * sizeof *ret);
     for (size_t i = 0; i < n; i++) {
         enum ip_family f = ip_family(&addresses[i].ip);
-        enum address_rank rank = rank_address(env, &addresses[i]);
+        size_t rank = rank_address(env, &addresses[i]);
 
         if (rank < best[f]) {
             best[f] = rank;

@@ -18,7 +18,8 @@
  *
  * Where a node is reached.  Its transport address of a family is the one in
  * its annotation; else, with transportInterfaceCIDRs, its first Node address
- * in one of them; else its first InternalIP, else its first ExternalIP.
+ * in the first of them that holds one; else its first InternalIP, else its
+ * first ExternalIP.
  * Link-local addresses and this node's own don't count.  A pod network uses
  * the transport addresses of its own family if both nodes have one, else, for
  * tunnels only, those of the other family. */

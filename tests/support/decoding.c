@@ -54,6 +54,20 @@ check_object(const struct kube_object *object)
     }
 }
 
+/* What is left out of a good object must name it as well. */
+static void
+check_left_out(const struct kube_object *object, struct ds *ds)
+{
+    const char *message = object->left_out.msg;
+
+    assert_int_equal(object->node && object->node->transport_is_bad,
+                     message[0] != '\0');
+    if (message[0]) {
+        check_identity(object, message);
+        ds_put_format(ds, "left out: %s\n", message);
+    }
+}
+
 void
 decoding_format(enum model_kind kind, const char *text, size_t len,
                 struct ds *ds)
@@ -78,6 +92,7 @@ decoding_format(enum model_kind kind, const char *text, size_t len,
     } else {
         check_object(&object);
         objtext_format(&object, ds);
+        check_left_out(&object, ds);
     }
     svc_free(object.svc, pool);
     slice_free(object.slice, pool);

@@ -606,6 +606,83 @@ node_that_is_to_go_is_seen(void **state OVS_UNUSED)
                    "Node /n1 uid= version=0 created=0\n  zone=za deleting\n");
 }
 
+static void
+transport_addresses_are_one_of_each_family(void **state OVS_UNUSED)
+{
+#define LEFT_OUT(WHAT)                                                  \
+    "left out: Node n1: metadata.annotations[\"node.antrea.io/"         \
+    "transport-addresses\"]: found \"" WHAT "\", want IP addresses of " \
+    "hosts, one of each family\n"
+    static const struct {
+        const char *value, *expected, *left_out;
+    } cases[] = {
+        { "\"192.0.2.11\"", " transport=192.0.2.11", "" },
+        { "\"2001:db8::11\"", " transport=2001:db8::11", "" },
+        { "\"192.0.2.11,2001:db8::11\"",
+          " transport=192.0.2.11 transport=2001:db8::11", "" },
+        { "\" 2001:db8::11 ,\\t192.0.2.11\\n\"",
+          " transport=192.0.2.11 transport=2001:db8::11", "" },
+        { "\"::ffff:192.0.2.11\"", " transport=192.0.2.11", "" },
+        { "\"\"", "", "" },
+        { "\" , ,\"", "", "" },
+        { "null", "", "" },
+        { "\"192.0.2.11,\"", " transport=192.0.2.11", "" },
+        { "\",,192.0.2.11\"", " transport=192.0.2.11", "" },
+        { "\"192.0.2.11,192.0.2.12\"", " transport=192.0.2.11",
+          LEFT_OUT("192.0.2.12") },
+        { "\"192.0.2.11,192.0.2.11\"", " transport=192.0.2.11",
+          LEFT_OUT("192.0.2.11") },
+        { "\"junk\"", "", LEFT_OUT("junk") },
+        { "\"junk,more,192.0.2.11\"", " transport=192.0.2.11",
+          LEFT_OUT("junk") },
+        { "\"192.0.2.11 192.0.2.12\"", "", LEFT_OUT("192.0.2.11 192.0.2.12") },
+        { "\"192.0.2.11/24\"", "", LEFT_OUT("192.0.2.11/24") },
+        { "\"fe80::1%eth0\"", "", LEFT_OUT("fe80::1%eth0") },
+        { "\"0.0.0.0,::\"", "", LEFT_OUT("0.0.0.0") },
+        { "\"127.0.0.1,2001:db8::11\"", " transport=2001:db8::11",
+          LEFT_OUT("127.0.0.1") },
+        { "\"224.0.0.5\"", "", LEFT_OUT("224.0.0.5") },
+        { "\"a\\u0001\\u00e9\"", "", LEFT_OUT("a???") },
+        { "\"0123456789012345678901234567890123456789012345678901234567890123"
+          "456789,192.0.2.11\"",
+          " transport=192.0.2.11",
+          LEFT_OUT("01234567890123456789012345678901234567890123456789"
+                   "01234567890123") },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *json = xasprintf("{\"metadata\":{\"name\":\"n1\","
+                               "\"annotations\":{\"node.antrea.io/transport-"
+                               "addresses\":%s}},\"spec\":{\"podCIDR\":"
+                               "\"10.10.2.0/24\"}}",
+                               cases[i].value);
+        char *expected = xasprintf("Node /n1 uid= version=0 created=0\n"
+                                   "  zone=%s pods=10.10.2.0/24\n%s",
+                                   cases[i].expected, cases[i].left_out);
+
+        decoding_check(MODEL_NODES, json, expected);
+        free(expected);
+        free(json);
+    }
+}
+
+static void
+last_annotations_count_as_if_they_were_the_only_ones(void **state OVS_UNUSED)
+{
+    decoding_check(MODEL_NODES,
+                   "{\"metadata\":{\"annotations\":{\"node.antrea.io/"
+                   "transport-addresses\":\"192.0.2.11\"},\"name\":\"n1\","
+                   "\"annotations\":{}}}",
+                   "Node /n1 uid= version=0 created=0\n  zone=\n");
+    decoding_check(MODEL_NODES,
+                   "{\"metadata\":{\"name\":\"n1\",\"annotations\":{"
+                   "\"node.antrea.io/transport-addresses\":\"junk\","
+                   "\"node.antrea.io/transport-addresse\\u0073\":"
+                   "\"192.0.2.\\u0031\"}}}",
+                   "Node /n1 uid= version=0 created=0\n  zone= "
+                   "transport=192.0.2.1\n");
+}
+
 int
 main(void)
 {
@@ -633,6 +710,8 @@ main(void)
         cmocka_unit_test(i4_pod_cidrs_are_collapsed_and_checked),
         cmocka_unit_test(node_addresses_that_are_none_are_left_out),
         cmocka_unit_test(node_that_is_to_go_is_seen),
+        cmocka_unit_test(transport_addresses_are_one_of_each_family),
+        cmocka_unit_test(last_annotations_count_as_if_they_were_the_only_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,7 +164,9 @@ static const struct field slice_fields[] = {
 
 static const char node_json[] =
     "{\"metadata\":{\"name\":\"n1\",\"deletionTimestamp\":\"x\",\"labels\":{"
-    "\"topology.kubernetes.io/zone\":\"za\"}},\"spec\":{\"podCIDR\":"
+    "\"topology.kubernetes.io/zone\":\"za\"},\"annotations\":{\"other\":"
+    "\"b\",\"node.antrea.io/transport-addresses\":\"192.0.2.11\"}},\"spec\":{"
+    "\"podCIDR\":"
     "\"10.10.1.0/24\",\"podCIDRs\":[\"10.10.1.0/24\"],\"taints\":[{\"key\":"
     "\"k\",\"effect\":\"NoSchedule\"}]},\"status\":{\"addresses\":[{\"type\":"
     "\"InternalIP\",\"address\":\"192.0.2.11\"}],\"conditions\":[]}}";
@@ -173,6 +175,9 @@ static const struct field node_fields[] = {
     { "metadata.deletionTimestamp", "nse" },
     { "metadata.labels[\"topology.kubernetes.io/zone\"]", "nse" },
     { "spec", "noX" },
+    { "metadata.annotations", "noX" },
+    { "metadata.annotations[\"node.antrea.io/transport-addresses\"]", "nse" },
+    { "metadata.annotations.other", ANY },
     { "spec.podCIDR", "ne" },
     { "spec.podCIDRs", "na" },
     { "spec.podCIDRs[0]", "n" },

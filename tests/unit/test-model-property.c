@@ -51,6 +51,7 @@ struct naive {
     /* When the Service was enqueued, 0 if it isn't.  What one step enqueued
      * comes in any order. */
     uint64_t enqueued[N_SERVICES];
+    uint64_t nodes_enqueued[N_NODES];
     uint64_t step;
 };
 
@@ -204,6 +205,9 @@ naive_set_zone(struct naive *n, int i, int zone)
     int old = n->zone[i];
 
     n->nodes_seqno += old != zone;
+    if (old != zone && !n->nodes_enqueued[i]) {
+        n->nodes_enqueued[i] = n->step;
+    }
     n->zone[i] = zone;
     if (i == 0 && strcmp(zones[MAX(old, 0)], zones[MAX(zone, 0)])) {
         naive_enqueue_all(n);
@@ -417,13 +421,35 @@ pop(struct run *r)
     }
 }
 
+/* The same with a Node. */
+static void
+pop_node(struct run *r)
+{
+    struct naive *n = &r->naive;
+    const char *name = model_pop_dirty_node(r->m);
+    uint64_t oldest = UINT64_MAX;
+
+    for (int i = 0; i < N_NODES; i++) {
+        if (n->nodes_enqueued[i]) {
+            oldest = MIN(oldest, n->nodes_enqueued[i]);
+        }
+    }
+    assert_int_equal(name != NULL, oldest != UINT64_MAX);
+    for (int i = 0; name && i < N_NODES; i++) {
+        if (!strcmp(name, node_names[i])) {
+            assert_int_equal(n->nodes_enqueued[i], oldest);
+            n->nodes_enqueued[i] = 0;
+        }
+    }
+}
+
 static void
 check_all(const struct run *r)
 {
     const struct naive *n = &r->naive;
     struct model_counts counts;
     size_t expected[4] = { 0 };
-    bool dirty = false;
+    bool dirty = false, dirty_node = false;
 
     for (int i = 0; i < N_SERVICES; i++) {
         const struct model_service *ms =
@@ -448,7 +474,9 @@ check_all(const struct run *r)
             assert_string_equal(node->zone, zones[n->zone[i]]);
         }
         expected[3] += n->zone[i] >= 0;
+        dirty_node |= n->nodes_enqueued[i] != 0;
     }
+    assert_int_equal(model_has_dirty_node(r->m), dirty_node);
     model_count(r->m, &counts);
     assert_int_equal(counts.n_services, expected[0]);
     assert_int_equal(counts.n_slices, expected[1]);
@@ -471,7 +499,7 @@ run_step(struct run *r)
     int service = below(r, N_SERVICES);
 
     r->naive.step++;
-    switch (below(r, 12)) {
+    switch (below(r, 13)) {
     case 0:
     case 1:
     case 2:
@@ -488,6 +516,7 @@ run_step(struct run *r)
         model_mark_dirty(r->m, service_ns(service), names[service % N_NAMES]);
         naive_enqueue(&r->naive, service);
         break;
+    case 9: pop_node(r); break;
     default: pop(r); break;
     }
     check_all(r);

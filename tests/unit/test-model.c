@@ -111,6 +111,24 @@ slices_of(const struct model *m, const char *name)
     return buf;
 }
 
+/* Empties the queue of Nodes; the names, in order, with blanks, those that are
+ * gone with a '-' in front. */
+static const char *
+pop_nodes(struct model *m)
+{
+    static char buf[4096];
+    const char *name;
+    size_t n = 0;
+
+    buf[0] = '\0';
+    while ((name = model_pop_dirty_node(m)) != NULL) {
+        n += snprintf(buf + n, sizeof buf - n, "%s%s%s", n ? " " : "",
+                      model_find_node(m, name) ? "" : "-", name);
+    }
+    assert_false(model_has_dirty_node(m));
+    return buf;
+}
+
 static void
 list_nothing(struct model *m, enum model_kind kind)
 {
@@ -640,6 +658,61 @@ memory_follows_the_objects_not_the_events(void **state OVS_UNUSED)
     model_destroy(m);
 }
 
+static void
+changed_node_stands_in_the_queue_once_and_in_order(void **state OVS_UNUSED)
+{
+    struct model *m = model_create("n1");
+
+    assert_false(model_has_dirty_node(m));
+    assert_null(model_pop_dirty_node(m));
+    put_node(m, "n2", "", false);
+    put_node(m, "n1", "", false); /* The own one, too. */
+    put_node(m, "n3", "", false);
+    put_node(m, "n2", "za", false);
+    assert_true(model_has_dirty_node(m));
+    assert_string_equal(pop_nodes(m), "n2 n1 n3");
+
+    put_node(m, "n3", "", false);
+    assert_string_equal(pop_nodes(m), "");
+    put_node(m, "n3", "", true);
+    assert_string_equal(pop_nodes(m), "n3");
+    put_node(m, "n2", "zb", false); /* Left to model_destroy(). */
+    model_delete(m, MODEL_NODES, "", "n3");
+    model_destroy(m);
+}
+
+static void
+node_that_has_gone_is_told(void **state OVS_UNUSED)
+{
+    struct model *m = model_create("n1");
+
+    for (int i = 0; i < 4; i++) {
+        char name[] = { 'a' + i, '\0' };
+        put_node(m, name, "", false);
+    }
+    assert_string_equal(pop_nodes(m), "a b c d");
+    model_delete(m, MODEL_NODES, "", "b");
+    assert_false(model_delete(m, MODEL_NODES, "", "b"));
+    assert_string_equal(pop_nodes(m), "-b");
+
+    /* Gone and back again. */
+    model_delete(m, MODEL_NODES, "", "c");
+    put_node(m, "c", "", false);
+    assert_string_equal(pop_nodes(m), "c");
+
+    /* It never was, for who looks now. */
+    put_node(m, "e", "", false);
+    model_delete(m, MODEL_NODES, "", "e");
+    assert_string_equal(pop_nodes(m), "-e");
+
+    model_relist_begin(m, MODEL_NODES);
+    put_node(m, "a", "", false);
+    model_keep(m, MODEL_NODES, "", "c");
+    model_relist_end(m, MODEL_NODES);
+    assert_string_equal(pop_nodes(m), "-d");
+    model_destroy(m);
+}
+
 int
 main(void)
 {
@@ -669,6 +742,8 @@ main(void)
         cmocka_unit_test(mark_all_keeps_the_order_of_what_waits),
         cmocka_unit_test(counts_follow_the_objects),
         cmocka_unit_test(memory_follows_the_objects_not_the_events),
+        cmocka_unit_test(changed_node_stands_in_the_queue_once_and_in_order),
+        cmocka_unit_test(node_that_has_gone_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,9 @@ node_parts_init(struct node_parts *p)
     CHANGE(p.node.zone = "")            \
     CHANGE(p.node.deleting = true)      \
     CHANGE(p.node.to_be_deleted = true) \
+    CHANGE(p.node.transport_is_bad = true) \
+    CHANGE(p.node.transport[IP_V4] = v4(0xc0000201)) \
+    CHANGE(p.node.transport[IP_V6].in6.s6_addr[15]++) \
     CHANGE(p.node.n_pod_cidrs = 1)      \
     CHANGE(p.pod_cidrs[0].ip = v4(77))  \
     CHANGE(p.pod_cidrs[1].plen++)       \
