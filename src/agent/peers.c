@@ -247,8 +247,6 @@ judge(struct peers *p, struct entry *e)
     mark_stale(p, e);
 }
 
-/* What a Node is to have. */
-
 /* Why 'e' hasn't the network of 'claim'. */
 static void
 describe_blocker(const struct claim *claim, struct ds *ds)
@@ -419,6 +417,7 @@ hand_out(struct peers *p, struct entry *e, struct peer_set now,
     ret->problem = e->told ? e->told : "";
 }
 
+/* Leaves it to the caller to call map_trim(). */
 static void
 entry_destroy(struct peers *p, struct entry *e)
 {
@@ -428,7 +427,6 @@ entry_destroy(struct peers *p, struct entry *e)
         idpool_free(p->ids, e->object_id);
     }
     shash_delete(&p->entries, e->shash_node);
-    map_trim(&p->entries.map);
     free(e->addresses);
     free(e->pod_cidrs);
     free(e->shown.peers);
@@ -472,6 +470,7 @@ give(struct peers *p, struct entry *e, struct peers_change *ret)
     move_to(p, e, ENTRY_IDLE);
     if (e->gone) {
         entry_destroy(p, e);
+        map_trim(&p->entries.map);
         differs = false;
         free(now.peers);
     } else if (differs) {

@@ -66,7 +66,7 @@ peersfix_put(struct peers *p, const struct peersfix_node *n)
     struct node_address addresses[MAX_WORDS], annotated[MAX_WORDS];
     struct cidr pods[MAX_WORDS];
     struct node node = {
-        .meta = { "", n->name, "", n->version, n->created_s },
+        .meta = { "", n->name, "", 1, n->created_s },
         .zone = "",
         .pod_cidrs = pods,
         .n_pod_cidrs = peersfix_cidrs(n->pods, pods, MAX_WORDS),
@@ -172,4 +172,14 @@ peersfix_drain(struct peers *p, struct ds *ds)
                     || c.n_now == c.n_was);
     }
     assert_false(peers_has_change(p));
+}
+
+void
+peersfix_expect(struct peers *p, const char *expected)
+{
+    struct ds found = DS_EMPTY_INITIALIZER;
+
+    peersfix_drain(p, &found);
+    assert_string_equal(ds_cstr(&found), expected);
+    ds_destroy(&found);
 }

@@ -15,7 +15,6 @@ struct peersfix_node {
     const char *pods;      /* CIDRs. */
     const char *addresses; /* ExternalIPs with a '+' in front. */
     const char *annotated;
-    uint64_t version;
 };
 
 /* This node in words; 'transport' with prefix lengths. */
@@ -40,5 +39,8 @@ void peersfix_format(const struct peer *, struct ds *);
  * is new about the problem in brackets.  Checks that each begins where the
  * Node's last one ended as far as that can be seen from the change. */
 void peersfix_drain(struct peers *, struct ds *);
+
+/* Compares what peersfix_drain() appends with 'expected'. */
+void peersfix_expect(struct peers *, const char *expected);
 
 #endif /* tests/support/peersfix.h */
