@@ -123,7 +123,8 @@ struct peers_change {
     /* Which networks are left out, and why; "" if none is. */
     const char *problem;
     /* 'problem' isn't what the Node's last change said: worth a line in the
-     * log.  An empty one then means that all is well again. */
+     * log.  An empty one then means that all is well again.  That a Node with
+     * a problem has gone is no news. */
     bool news;
 };
 
