@@ -408,7 +408,7 @@ hand_out(struct peers *p, struct entry *e, struct peer_set now,
         .n_was = p->last_was.n,
         .now = now.peers,
         .n_now = now.n,
-        .news = problem && !e->gone && strcmp(problem, told) != 0,
+        .news = problem && strcmp(problem, told) != 0,
     };
     if (problem && strcmp(problem, told) != 0) {
         free(e->told);

@@ -13,6 +13,7 @@
 #include <util.h>
 
 #include "../support/peersfix.h"
+#include "ofproxyd/base/hash.h"
 #include "ofproxyd/base/idpool.h"
 #include "ofproxyd/flow/cookie.h"
 
@@ -109,7 +110,7 @@ run_steps(const struct step *steps, size_t n)
 #define RUN_STEPS(STEPS) run_steps(STEPS, ARRAY_SIZE(STEPS))
 
 static void
-newest_node_has_the_network_until_it_goes(void **state OVS_UNUSED)
+b10_newest_node_has_the_network_until_it_goes(void **state OVS_UNUSED)
 {
     struct peers *p = make_dual();
 
@@ -128,7 +129,7 @@ newest_node_has_the_network_until_it_goes(void **state OVS_UNUSED)
 }
 
 static void
-order_of_events_decides_nothing(void **state OVS_UNUSED)
+b10_order_of_events_decides_nothing(void **state OVS_UNUSED)
 {
     static const struct step steps[] = {
         { "n4", 3, "10.10.2.0/24" },
@@ -530,6 +531,69 @@ id_that_the_switch_has_is_kept_if_it_can_be_the_nodes(void **state OVS_UNUSED)
     peers_destroy(p);
 }
 
+/* Finds two names that prefer the same id. */
+static void
+find_colliding_names(char one[16], char other[16])
+{
+    enum {
+        N = 20000
+    };
+    uint32_t *hashes = xmalloc(N * sizeof *hashes);
+
+    for (int i = 0; i < N; i++) {
+        snprintf(other, 16, "n%d", i);
+        hashes[i] = stable_hash(other, strlen(other), 0) & OBJECT_ID_MAX;
+        for (int j = 0; j < i; j++) {
+            if (hashes[j] == hashes[i]) {
+                snprintf(one, 16, "n%d", j);
+                free(hashes);
+                return;
+            }
+        }
+    }
+    fail_msg("no two of %d names collide", N);
+}
+
+static void
+id_of_a_node_that_has_gone_is_free(void **state OVS_UNUSED)
+{
+    struct peers *p = make_dual();
+    char one[16], other[16];
+
+    find_colliding_names(one, other);
+    for (int i = 0; i < 2; i++) {
+        struct peersfix_node node = { .name = i ? other : one,
+                                      .created_s = 1,
+                                      .pods =
+                                          i ? "10.10.3.0/24" : "10.10.2.0/24",
+                                      .addresses = "192.0.2.2" };
+        peersfix_put(p, &node);
+        assert_int_equal(id_of(p, node.name),
+                         (stable_hash(one, strlen(one), 0) & OBJECT_ID_MAX)
+                             + i);
+    }
+
+    /* Who has the id goes with its network, then while it has none. */
+    for (int i = 0; i < 2; i++) {
+        const char *holder = i ? other : one, *heir = i ? one : other;
+
+        if (i) {
+            peersfix_put(p, &(struct peersfix_node){ .name = holder });
+            id_of(p, holder);
+        }
+        peers_remove(p, one);
+        peers_remove(p, other);
+        id_of(p, one);
+        peersfix_put(p, &(struct peersfix_node){ .name = heir,
+                                                 .created_s = 1,
+                                                 .pods = "10.10.3.0/24",
+                                                 .addresses = "192.0.2.2" });
+        assert_int_equal(id_of(p, heir),
+                         stable_hash(one, strlen(one), 0) & OBJECT_ID_MAX);
+    }
+    peers_destroy(p);
+}
+
 static void
 ids_of_many_nodes_differ(void **state OVS_UNUSED)
 {
@@ -596,8 +660,8 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(newest_node_has_the_network_until_it_goes),
-        cmocka_unit_test(order_of_events_decides_nothing),
+        cmocka_unit_test(b10_newest_node_has_the_network_until_it_goes),
+        cmocka_unit_test(b10_order_of_events_decides_nothing),
         cmocka_unit_test(overlapping_networks_count_like_equal_ones),
         cmocka_unit_test(network_that_is_left_out_takes_nothing_from_others),
         cmocka_unit_test(
@@ -612,6 +676,7 @@ main(void)
         cmocka_unit_test(id_is_that_of_the_name),
         cmocka_unit_test(
             id_that_the_switch_has_is_kept_if_it_can_be_the_nodes),
+        cmocka_unit_test(id_of_a_node_that_has_gone_is_free),
         cmocka_unit_test(ids_of_many_nodes_differ),
         cmocka_unit_test(state_can_be_printed_and_counted),
     };
