@@ -124,10 +124,10 @@ send_patch(struct publisher *pub)
     pub->req = http_patch(pub->env->http, ds_cstr(&target), ds_cstr(&body),
                           PATCH_TOTAL_MS);
     pub->stats.n_requests++;
-    if (now - pub->sent_ms > 2LL * pub->backoff.max_ms) {
+    if (now - pub->wake_ms > 2LL * pub->pause_ms) {
+        /* All was well for some time. */
         backoff_reset(&pub->backoff);
     }
-    pub->sent_ms = now;
     ds_destroy(&target);
     ds_destroy(&body);
 }
@@ -208,6 +208,7 @@ finish_patch(struct publisher *pub, const struct http_result *result)
     } else {
         report_failure(pub, result, pause_ms);
     }
+    pub->pause_ms = pause_ms;
     pub->wake_ms = time_msec() + pause_ms;
     http_req_destroy(pub->req);
     pub->req = NULL;

@@ -17,10 +17,10 @@ struct publisher {
 
     struct http_req *req;     /* The patch that is going on, or NULL. */
     char sent[2 * IP_STRLEN]; /* Value of the last one. */
-    long long int sent_ms;    /* When the last one was sent; 0: never. */
-    long long int wake_ms;    /* No other before that. */
-    struct backoff backoff;   /* Of the pause after one. */
-    int warned_status;        /* Of what was logged last; -1: nothing. */
+    int pause_ms;             /* That followed the last one... */
+    long long int wake_ms;    /* ...and ends here. */
+    struct backoff backoff;
+    int warned_status; /* Of what was logged last; -1: nothing. */
     struct kube_publish_stats stats;
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transport addresses that the API client writes into the own Node."""
 import json
+import time
 
 import pytest
 
@@ -348,6 +349,23 @@ def test_a_late_watch_makes_no_storm_of_patches(apiserver, probe):
         assert len(patches(apiserver)) == n + 1
     times = [r.time for r in patches(apiserver)][-7:]
     assert all(b - a >= MAX_PAUSE for a, b in zip(times, times[1:]))
+
+
+def test_the_pause_is_short_again_after_a_quiet_time(apiserver, probe):
+    """One that went well is forgotten after three times its pause."""
+    apiserver.apply(own_node())
+    apiserver.fault(resource="nodes", verb="patch", count=6, status=503)
+    client = probe(apiserver, backoff_min_ms=20, backoff_max_ms=400)
+    client.set_transport(V4)
+    wait_seen(client, V4)
+    last = patches(apiserver)[-1].time
+    wait_for(lambda: time.monotonic() - last > 2.5, 10, "a quiet time")
+    n = len(patches(apiserver))
+    for i in range(2):
+        client.set_transport("192.0.2.%d" % i)
+        wait_seen(client, "192.0.2.%d" % i)
+    one, other = patches(apiserver)[n:]
+    assert other.time - one.time < 0.4
 
 
 def test_it_ends_in_the_middle_of_a_patch(apiserver, probe):
