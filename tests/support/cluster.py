@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from support import objects, packets
 from support.apiserver import ApiServer
 from support.daemon import Ofproxyd
-from support.netns import Netns
+from support.netns import Netns, Node
 from support.traffic import Client, Server
 from support.wait import wait_for
 
@@ -26,6 +26,23 @@ SERVICE_CIDRS = {4: "10.96.0.0/16", 6: "2001:db8:96::/112"}
 PORT = 80                       # Of every Service.
 SERVED = "8080-8129"            # What every pod serves, TCP and UDP.
 NAMESPACE = "ns1"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of a cluster and its daemon."""
+    node: Node
+    daemon: Ofproxyd
+
+    @property
+    def name(self):
+        """The Node object's."""
+        return self.node.node_name
+
+    @property
+    def switch(self):
+        """The node's."""
+        return self.node.switch
 
 
 @dataclass(frozen=True)
@@ -111,61 +128,63 @@ class Service:
             for name in self._slices:
                 api.delete("endpointslices", NAMESPACE, name)
         self._slices = {}
-        daemon = self.cluster.daemon
-        wait_for(lambda: NAMESPACE + "/" + self.name + " "
-                 not in daemon.appctl("services"), 10, "the Service's end",
-                 daemon)
-        daemon.wait_synced()
+        for member in self.cluster.members:
+            daemon = member.daemon
+            wait_for(lambda d=daemon: NAMESPACE + "/" + self.name + " "
+                     not in d.appctl("services"), 10, "the Service's end",
+                     daemon)
+            daemon.wait_synced()
 
     @property
     def _local(self):
         return self._spec.get("internalTrafficPolicy") == "Local"
 
-    def _expected(self):
-        """The endpoints that buckets must have, as they are printed."""
+    def _expected(self, here):
+        """The endpoints that buckets must have, as they are printed, on the
+        node of this name."""
         texts = set()
         for e, family in itertools.product(self.endpoints, self.families):
             if (family in e.addresses and e.more.get("ready", True)
-                    and (not self._local or e.node == "n1")):
+                    and (not self._local or e.node == here)):
                 text = "[%s]:%d" if family == 6 else "%s:%d"
                 texts.add(text % (e.addresses[family], e.port))
         return texts
 
-    def _n_drops(self):
+    def _n_drops(self, here):
         """How many flows drop: those of families that have endpoints, but
         none that policy Local allows."""
-        there, here = (
+        anywhere, local = (
             {family for e in self.endpoints for family in e.addresses
-             if e.more.get("ready", True) and (e.node == "n1" or anywhere)}
-            for anywhere in (True, False))
+             if e.more.get("ready", True) and (e.node == here or elsewhere)}
+            for elsewhere in (True, False))
         return self._local * len(self.protocols) * len(
-            (there - here) & set(self.families))
+            (anywhere - local) & set(self.families))
 
-    def _flows(self):
-        """What the daemon has rendered: [state, flow or group]."""
-        text = self.cluster.daemon.appctl(
+    def _flows(self, daemon):
+        """What a daemon has rendered: [state, flow or group]."""
+        text = daemon.appctl(
             "flows", NAMESPACE + "/" + self.name, check=False)
         return [line.split(None, 1) for line in text.splitlines()
                 if line.startswith(("installed ", "missing ", "differs "))]
 
-    def _is_installed(self, wanted):
-        lines = self._flows()
+    def _is_installed(self, member):
+        lines = self._flows(member.daemon)
         text = "\n".join(item for _, item in lines)
         groups = re.findall(r"ServiceLB.*group:(\d+)", text)
         return (text.count("table=ServiceLB")
                 == len(self.protocols) * len(self.families)
                 and all(state == "installed" for state, _ in lines)
-                and set(re.findall(r"nat\(dst=([^)]+)\)", text)) == wanted
-                and text.count("actions=drop") == self._n_drops()
+                and set(re.findall(r"nat\(dst=([^)]+)\)", text))
+                == self._expected(member.name)
+                and text.count("actions=drop") == self._n_drops(member.name)
                 and all(bool(int(g) & 0x100) == self._local for g in groups))
 
     def wait(self, timeout=10):
-        """Waits until the bridge has what the API has.  (The daemon may have
+        """Waits until the bridges have what the API has.  (A daemon may have
         more to do: groups that nobody uses linger for a while.)"""
-        daemon = self.cluster.daemon
-        wanted = self._expected()
-        wait_for(lambda: self._is_installed(wanted), timeout,
-                 "the endpoints of " + self.name, daemon)
+        for member in self.cluster.members:
+            wait_for(lambda m=member: self._is_installed(m), timeout,
+                     "the endpoints of " + self.name, member.daemon)
         return self
 
     def client(self, namespace, kind="connect", family=4, **more):
@@ -189,8 +208,67 @@ class Service:
         return found
 
 
-class Cluster:
-    """See the top of the file.
+class Base:
+    """What clusters of any number of nodes have.
+
+    members: its nodes with their daemons."""
+
+    def __init__(self, families):
+        self.families = families
+        self.members = []
+        self.api = None
+        self._names = itertools.count(1)
+        self._netns = Netns()
+        self._servers = []
+
+    def close(self):
+        """Takes all away; never fails."""
+        for server in self._servers:
+            server.stop()
+        for member in self.members:
+            member.daemon.stop()
+        if self.api:
+            self.api.stop()
+        self._netns.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def serve(self, pods, ports=SERVED):
+        """Lets pods serve on all of these ports, TCP and UDP."""
+        self._servers += [Server(pod, pod.pod_name, "--by-port",
+                                 tcp=[ports], udp=[ports])
+                          for pod in pods]
+
+    def wait_pods(self, timeout=10):
+        """Waits until every pod reaches the gateway port of its node."""
+        for member in self.members:
+            for pod in member.node.pods:
+                for address in pod.addresses:
+                    member.daemon.wait_flow(
+                        "L3Forwarding", "_dst=%s " % address,
+                        timeout=timeout)
+            member.daemon.wait_synced()
+
+    def service(self, endpoints=(), wait=True, **more):
+        """A new Service (see Service) with these endpoints."""
+        number = next(self._names)
+        more.setdefault("families", self.families)
+        made = Service(self, "svc-%d" % number, number, **more)
+        return made.set(endpoints, wait)
+
+    def unexpected_warnings(self):
+        """Of the daemons and the switches."""
+        return [line for member in self.members
+                for line in member.daemon.unexpected_warnings()
+                + member.switch.unexpected_warnings()]
+
+
+class Cluster(Base):
+    """See the top of the file: one node.
 
     n_pods: pods that serve TCP and UDP on ports 8080 to 8129, each as
         "NAME:PORT", NAME being p0, p1 and so on.
@@ -198,11 +276,8 @@ class Cluster:
     config: keys of antrea-agent.conf."""
 
     def __init__(self, directory, n_pods=3, families=FAMILIES, **config):
+        super().__init__(families)
         directory = pathlib.Path(directory)
-        self._netns = Netns()
-        self._servers = []
-        self._names = itertools.count(1)
-        self.families = families
         cidrs = {4: "10.10.1.0/24", 6: "2001:db8:10:1::/64"}
         try:
             self.node = self._netns.node("n1", directory / "node", cidrs=[
@@ -211,12 +286,11 @@ class Cluster:
             self.api = ApiServer(directory / "api", netns=self.node.name)
             self.daemon = Ofproxyd(directory / "ofproxyd", self._start_api(),
                                    self.node.switch, **config)
+            self.members = [Member(self.node, self.daemon)]
             self.daemon.start()
             self._connect_outside()
             self.pods = [self.node.add_pod("p%d" % i) for i in range(n_pods)]
-            self._servers = [Server(pod, pod.pod_name, "--by-port",
-                                    tcp=[SERVED], udp=[SERVED])
-                             for pod in self.pods]
+            self.serve(self.pods)
             self.wait_pods()
         except BaseException:
             self.close()
@@ -244,22 +318,6 @@ class Cluster:
             self.outside.ip("route", "add", str(cidr), "via",
                             NODE[cidr.version])
 
-    def close(self):
-        """Takes all away; never fails."""
-        for server in self._servers:
-            server.stop()
-        if hasattr(self, "daemon"):
-            self.daemon.stop()
-        if hasattr(self, "api"):
-            self.api.stop()
-        self._netns.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
     @property
     def host(self):
         """The node as a client."""
@@ -274,31 +332,11 @@ class Cluster:
         """The gateway's MAC address."""
         return packets.mac_of(self.node, "antrea-gw0")
 
-    def wait_pods(self, timeout=10):
-        """Waits until every pod reaches the gateway port."""
-        for pod in self.pods:
-            for address in pod.addresses:
-                self.daemon.wait_flow("L3Forwarding", "_dst=%s " % address,
-                                      timeout=timeout)
-        self.daemon.wait_synced()
-
-    def service(self, endpoints=(), wait=True, **more):
-        """A new Service (see Service) with these endpoints."""
-        number = next(self._names)
-        more.setdefault("families", self.families)
-        made = Service(self, "svc-%d" % number, number, **more)
-        return made.set(endpoints, wait)
-
     def sent(self):
         """How many modifications the daemon has sent since its start."""
         line = re.search(r"^sent: (.*)$", self.daemon.appctl("sync"), re.M)
         return {name: int(n) for n, name in
                 re.findall(r"(\d+) ([a-z ]+)", line[1])}
-
-    def unexpected_warnings(self):
-        """Of the daemon and the switch."""
-        return (self.daemon.unexpected_warnings()
-                + self.node.switch.unexpected_warnings())
 
 
 def lost_syns(namespace):

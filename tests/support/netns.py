@@ -9,9 +9,8 @@ import itertools
 import os
 import re
 
-from support import ovs, proc
+from support import attach, ovs, proc
 
-POD_MTU = 1450
 _numbers = itertools.count(1)
 
 
@@ -78,40 +77,21 @@ class Pod(Namespace):
         self.pod_name, self.namespace = name, namespace
         self.addresses = list(addresses)
         self.address = self.addresses[0]
-        self.mac = ovs.pod_mac(self.address)
         self.iface = "p%d-%d" % (os.getpid(), next(_numbers))
+        self._port = attach.Attachment(
+            self.name, self.iface, name, namespace=namespace, node=node.name,
+            addresses=["%s/%d" % (a, node.prefix_of(a)) for a in addresses],
+            gateways=[node.gateway_of(a) for a in addresses],
+            bridge=node.switch.bridge, db=node.switch.db, mtu=node.pod_mtu)
+        self.mac = self._port.mac
 
     def attach(self):
         """Connects it to the bridge, as a CNI plugin would."""
-        host, switch = self.node, self.node.switch
-        host.batch(
-            "link add %s mtu %d type veth peer name eth0 address %s mtu %d "
-            "netns %s" % (self.iface, POD_MTU, self.mac, POD_MTU, self.name))
-        # The node's kernel is no party to what passes here.
-        host.sysctl(**{"net__ipv6__conf__%s__disable_ipv6" % self.iface: 1})
-        host.ip("link", "set", self.iface, "up")
-        self.sysctl(net__ipv6__conf__all__accept_ra=0,
-                    net__ipv6__conf__eth0__accept_dad=0)
-        lines = ["link set eth0 up"]
-        for address in self.addresses:
-            cidr = self.node.cidr_of(address)
-            nodad = " nodad" if ":" in address else ""
-            lines += ["addr add %s/%d dev eth0%s"
-                      % (address, cidr.prefixlen, nodad),
-                      "route add default via %s dev eth0" % cidr[1]]
-        # The userspace datapath does not fill in checksums that veth left
-        # out.
-        self.run("ethtool", "-K", "eth0", "tx", "off")
-        self.batch(*lines)
-        switch.vsctl("--may-exist", "add-port", switch.bridge, self.iface,
-                     "--", "set", "Interface", self.iface,
-                     *ovs.pod_external_ids(self.pod_name, self.namespace,
-                                           self.mac, self.addresses))
+        self._port.attach()
 
     def detach(self):
         """Takes it off the bridge, as a CNI plugin would."""
-        self.node.switch.del_port(self.iface)
-        self.node.run("ip", "link", "del", self.iface, check=False)
+        self._port.detach()
 
     def of(self, family):
         """Its address of family 4 or 6."""
@@ -129,6 +109,8 @@ class Pod(Namespace):
 
 class Node(Namespace):
     """A node: a namespace with a private switch and pods."""
+
+    pod_mtu = attach.MTU        # Of the pods to come.
 
     def __init__(self, name, directory, cidrs=("10.10.1.0/24",
                                                "2001:db8:10:1::/64")):
@@ -156,6 +138,14 @@ class Node(Namespace):
         """The pod network of an address."""
         address = ipaddress.ip_address(address)
         return next(c for c in self.cidrs if address in c)
+
+    def prefix_of(self, address):
+        """The prefix length that a pod's address has in the pod."""
+        return self.cidr_of(address).prefixlen
+
+    def gateway_of(self, address):
+        """The default gateway of a pod with this address."""
+        return str(self.cidr_of(address)[1])
 
     def add_pod(self, name, n=None, namespace="ns1", families=(4, 6)):
         """A pod with the n-th address of each of the node's networks."""

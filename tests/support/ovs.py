@@ -4,12 +4,12 @@
 Everything lives in one directory, so any number of them run side by side
 and beside the machine's own.
 """
-import ipaddress
 import os
 import pathlib
 import re
 
 from support import proc
+from support.attach import pod_external_ids, pod_mac
 from support.wait import tail, wait_for
 
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
@@ -32,14 +32,6 @@ HARMLESS = (
 )
 
 
-def pod_external_ids(name, namespace, mac, addresses, container=None):
-    """The Interface external_ids that Antrea's CNI writes, as arguments."""
-    ids = {"attached-mac": mac, "ip-address": ",".join(addresses),
-           "pod-name": name, "pod-namespace": namespace,
-           "container-id": container or "c0ffee-" + name}
-    return ['external_ids:%s="%s"' % item for item in ids.items()]
-
-
 def warnings_in(path, allowed=()):
     """The lines of a log at WARN or worse that no pattern allows."""
     allow = re.compile("|".join("(?:%s)" % a for a in allowed) or r"(?!)")
@@ -49,12 +41,6 @@ def warnings_in(path, allowed=()):
         return []
     return [line for line in lines
             if WARNING.match(line) and not allow.search(line)]
-
-
-def pod_mac(address):
-    """The MAC address that a CNI gives to a pod with this first address."""
-    octets = ipaddress.ip_address(address).packed[-4:]
-    return "0a:58:" + ":".join("%02x" % o for o in octets)
 
 
 class PrivateSwitch:

@@ -16,6 +16,7 @@ from support import setns
 
 ETH_IP, ETH_ARP, ETH_IPV6 = 0x0800, 0x0806, 0x86dd
 ICMP, TCP, UDP, ICMPV6, SCTP = 1, 6, 17, 58, 132
+GRE, FRAGMENT = 47, 44
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 ECHO = {4: 8, 6: 128}           # ICMP types, by family.
 ECHO_REPLY = {4: 0, 6: 129}
@@ -55,6 +56,12 @@ def _packed(address):
     return ipaddress.ip_address(address).packed
 
 
+def in_network(address, network):
+    """Whether an address (text) is of a network (ipaddress)."""
+    address = ipaddress.ip_address(address)
+    return address.version == network.version and address in network
+
+
 def checksum(data):
     """The Internet checksum (RFC 1071)."""
     data += b"\0" * (len(data) % 2)
@@ -69,9 +76,10 @@ def eth(src, dst, kind, payload):
     return _mac(dst) + _mac(src) + struct.pack("!H", kind) + payload
 
 
-def ip(src, dst, proto, payload, ttl=64):
+def ip(src, dst, proto, payload, ttl=64, tos=0):
     """An IP packet and its Ethernet type; fills in the checksum that covers
-    the pseudo header, at the place where 'proto' has it."""
+    the pseudo header, at the place where 'proto' has it.  'tos' are DSCP and
+    ECN."""
     src, dst = _packed(src), _packed(dst)
     at = {TCP: 16, UDP: 6, ICMPV6: 2}.get(proto)
     if at is not None:
@@ -79,11 +87,11 @@ def ip(src, dst, proto, payload, ttl=64):
         value = struct.pack("!H", checksum(pseudo + payload))
         payload = payload[:at] + value + payload[at + 2:]
     if len(src) == 4:
-        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0x4000,
-                           ttl, proto, 0) + src + dst
+        head = struct.pack("!BBHHHBBH", 0x45, tos, 20 + len(payload), 0,
+                           0x4000, ttl, proto, 0) + src + dst
         head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
         return ETH_IP, head + payload
-    head = struct.pack("!IHBB", 6 << 28, len(payload), proto, ttl)
+    head = struct.pack("!IHBB", 6 << 28 | tos << 20, len(payload), proto, ttl)
     return ETH_IPV6, head + src + dst + payload
 
 
@@ -145,11 +153,13 @@ def advertise(mac, target):
 # Reading.
 
 Packet = collections.namedtuple(
-    "Packet", "eth_src eth_dst eth_type src dst proto ttl l4")
+    "Packet", "eth_src eth_dst eth_type src dst proto ttl l4 tos offset more")
 
 
 class Frame(Packet):
-    """A frame that arrived; of ARP, src and dst are its SPA and TPA."""
+    """A frame that arrived; of ARP, src and dst are its SPA and TPA.
+
+    'tos' has DSCP and ECN; 'offset' and 'more' are those of a fragment."""
 
     @property
     def ports(self):
@@ -180,21 +190,29 @@ def _mac_text(data):
 def parse(data):
     """A Frame."""
     kind, = struct.unpack("!H", data[12:14])
-    src = dst = proto = ttl = None
+    src = dst = proto = ttl = tos = None
+    fragment = 0                # Offset in 8 bytes, and the more flag on top.
     rest = data[14:]
     if kind == ETH_ARP:
         src, dst = rest[14:18], rest[24:28]
         proto, = struct.unpack("!H", rest[6:8])
     elif kind == ETH_IP:
-        length, = struct.unpack("!H", rest[2:4])
+        tos, length, fragment = struct.unpack("!xBHxxH", rest[:8])
+        fragment &= 0x3fff
         ttl, proto, src, dst = rest[8], rest[9], rest[12:16], rest[16:20]
         rest = rest[(rest[0] & 15) * 4:length]
     elif kind == ETH_IPV6:
-        proto, ttl, src, dst = rest[6], rest[7], rest[8:24], rest[24:40]
-        rest = rest[40:]
+        tos = struct.unpack("!H", rest[:2])[0] >> 4 & 0xff
+        length, proto, ttl = struct.unpack("!HBB", rest[4:8])
+        src, dst, rest = rest[8:24], rest[24:40], rest[40:40 + length]
+        if proto == FRAGMENT:
+            proto, fragment = struct.unpack("!BxH", rest[:4])
+            fragment = fragment >> 3 | (fragment & 1) << 13
+            rest = rest[8:]
     return Frame(_mac_text(data[6:12]), _mac_text(data[:6]), kind,
                  src and str(ipaddress.ip_address(src)),
-                 dst and str(ipaddress.ip_address(dst)), proto, ttl, rest)
+                 dst and str(ipaddress.ip_address(dst)), proto, ttl, rest,
+                 tos, (fragment & 0x1fff) * 8, bool(fragment & 0x2000))
 
 
 def l4_checksum(frame):
