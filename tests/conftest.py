@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures for the integration and system tests.
 
-Each (but `cluster`) makes fresh things for one test and takes them away after
+Each (but `cluster` and `multi`) makes fresh things for one test and takes them away after
 it, however the test ended.  A test fails as well if a switch or a daemon has logged a
 warning that the test did not allow (`switch.allow(pattern)`).
 """
+import itertools
 import os
 
 import pytest
@@ -12,17 +13,60 @@ import pytest
 from support.apiserver import ApiServer
 from support.cluster import Cluster
 from support.daemon import Ofproxyd
+from support.multinode import MultiCluster
 from support.netns import Netns
 from support.ovs import PrivateSwitch
 
 
-def pytest_collection_modifyitems(config, items):
-    """The system tests need root; say so once, not in each of them."""
+def _cluster_number(item):
+    """The place of a test's cluster in its module's MULTI; 0 if it has
+    none."""
+    cluster = item.callspec.params.get("multi") if hasattr(
+        item, "callspec") else None
+    clusters = list(getattr(item.module, "MULTI", {}).values())
+    return clusters.index(cluster) if cluster in clusters else 0
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Tests that share a cluster of several nodes follow each other.  The
+    system tests need root; say so once, not in each of them."""
+    items[:] = [item for _, group in itertools.groupby(
+        items, lambda item: item.path)
+                for item in sorted(group, key=_cluster_number)]
     if os.geteuid() == 0:
         return
     for item in items:
-        if {"netns", "node", "cluster"} & set(item.fixturenames):
+        if ({"netns", "node", "cluster", "multi"}
+                & set(item.fixturenames)):
             item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+def pytest_generate_tests(metafunc):
+    """Runs each test that takes `multi` with each of the module's clusters,
+    and in each family that this one has: `family` is one of its pods,
+    `host_family` one of its nodes, too."""
+    names = metafunc.fixturenames
+    if "multi" not in names:
+        return
+    values, ids = [], []
+    for name, options in metafunc.module.MULTI.items():
+        pods, hosts = (options.get(key, (4, 6))
+                       for key in ("families", "underlay"))
+        for number in (4, 6):
+            if "host_family" in names and number in set(pods) & set(hosts):
+                values.append({"multi": options, "host_family": number})
+            elif "family" in names and number in pods:
+                values.append({"multi": options, "family": number})
+            else:
+                continue
+            ids.append("%s-IPv%d" % (name, number))
+        if not {"family", "host_family"} & set(names):
+            values.append({"multi": options})
+            ids.append(name)
+    keys = list(values[0])
+    metafunc.parametrize(keys, [tuple(v[k] for k in keys) for v in values],
+                         ids=ids, indirect=["multi"], scope="module")
 
 
 def assert_quiet(*loggers):
@@ -103,5 +147,15 @@ def cluster(request, tmp_path_factory):
     its arguments.  Warnings fail the last of these tests."""
     options = getattr(request.module, "CLUSTER", {})
     with Cluster(tmp_path_factory.mktemp("cluster"), **options) as made:
+        yield made
+    assert_quiet(made)
+
+
+@pytest.fixture(scope="module")
+def multi(request, tmp_path_factory):
+    """A support.multinode.MultiCluster for all tests of a module; MULTI has
+    the arguments of each, by name (see pytest_generate_tests)."""
+    with MultiCluster(tmp_path_factory.mktemp("multi"),
+                      **request.param) as made:
         yield made
     assert_quiet(made)

@@ -24,12 +24,26 @@ class Seen:
 
     kind: "plain", "geneve", "vxlan", "gre"; 'inner' is what such a tunnel
     carries, and otherwise the frame itself.  link: where it was seen;
-    sent: whether the link's owner sent it."""
+    sent: whether the link's owner sent it; data: its bytes."""
     kind: str
     outer: packets.Frame
     inner: packets.Frame
     link: str
     sent: bool
+    data: bytes
+
+    @property
+    def marked(self):
+        """Its bytes after a router that has marked it with "congestion
+        experienced" (RFC 3168)."""
+        data = bytearray(self.data)
+        if self.outer.eth_type == packets.ETH_IPV6:
+            data[15] |= 0x30
+            return bytes(data)
+        data[15] |= 3
+        data[24:26] = bytes(2)
+        data[24:26] = struct.pack("!H", packets.checksum(bytes(data[14:34])))
+        return bytes(data)
 
 
 def decapsulate(outer, ports=None):
@@ -101,7 +115,7 @@ class Capture:
                 kind, inner = decapsulate(outer, self._ports)
                 self.seen.append(Seen(
                     kind, outer, inner, link,
-                    address[2] == socket.PACKET_OUTGOING))
+                    address[2] == socket.PACKET_OUTGOING, data))
         return self.seen
 
     def of(self, *addresses, **fields):

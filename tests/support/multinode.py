@@ -57,6 +57,13 @@ def host_of(subnet, family, number):
     return "%s/%d" % (network[number], network.prefixlen), str(network[number])
 
 
+def ghost(number, subnet="a", name=None, cidrs=None):
+    """A Node object that nobody runs, with this host's address."""
+    return objects.node(name or "ghost-%d" % number,
+                        cidrs or pod_cidrs(number),
+                        [host_of(subnet, f, number)[1] for f in FAMILIES])
+
+
 def quiet_links(namespace):
     """New links of a namespace speak when they are told to only."""
     namespace.sysctl(net__ipv6__conf__default__accept_dad=0,
@@ -199,15 +206,19 @@ class MultiCluster(Base):
     n_pods: on each node; each serves TCP and UDP on 8080 and 8081 as
         "NAME:PORT", NAME being n1-0, n1-1, n2-0 and so on.
     daemons: False for a rig without ofproxyd.
+    bridged: False for addresses on the links also where there are tunnels;
+        then these carry nothing, but the host sees what comes for them, as
+        with the kernel's datapath.
     config: more keys of antrea-agent.conf."""
 
     def __init__(self, directory, subnets="aa", *, mode="encap",
                  tunnel="geneve", families=FAMILIES, underlay=FAMILIES,
-                 outside_knows=False, n_pods=2, daemons=True, **config):
+                 outside_knows=False, n_pods=2, daemons=True, bridged=True,
+                 **config):
         super().__init__(families)
         self._dir = pathlib.Path(directory)
         self.mode, self.tunnel, self.underlay = mode, tunnel, underlay
-        self.outside_knows = outside_knows
+        self.outside_knows, self._bridged = outside_knows, bridged
         self._n_pods, self._daemons = n_pods, daemons
         config.setdefault("antreaProxy", {"proxyAll": True})
         self.config = {"trafficEncapMode": mode, "tunnelType": tunnel,
@@ -222,6 +233,7 @@ class MultiCluster(Base):
                 self.add_pods(node)
             if daemons:
                 self.wait_pods()
+            if daemons and (bridged or not self.tunnels):
                 self.wait_connected()
         except BaseException:
             self.close()
@@ -259,6 +271,20 @@ class MultiCluster(Base):
             return 1500
         return 1500 - OVERHEAD[self.tunnel] - 20 * (6 in self.underlay)
 
+    def kind(self, one, other):
+        """How packets of pods pass between two nodes: "geneve", "plain"
+        and so on (capture.Seen)."""
+        if self.mode == "encap" or (self.mode == "hybrid"
+                                    and one.subnet != other.subnet):
+            return self.tunnel
+        return "plain"
+
+    @property
+    def masquerades(self):
+        """Whether the outside sees the node's address, not the pod's."""
+        return (self.mode != "networkPolicyOnly"
+                and not self.config.get("noSNAT"))
+
     def add_node(self, subnet="a", pods=True, apply=True):
         """One more node; pods=False: without pods yet; apply=False: without
         its Node object."""
@@ -267,7 +293,7 @@ class MultiCluster(Base):
         node = UnderlayNode(
             name, self._dir / name, number=number, subnet=subnet,
             families=self.families, underlay=self.underlay,
-            bridged=self.tunnels, chained=self.mode == "networkPolicyOnly")
+            bridged=self.tunnels and self._bridged, chained=self.mode == "networkPolicyOnly")
         # pylint: disable=protected-access
         self._netns._all.append(node)
         node.pod_mtu = self.pod_mtu

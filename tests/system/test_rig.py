@@ -4,12 +4,13 @@
 Pods hang on a bridge that only learns and floods.
 """
 import os
+import sys
 import time
 
 import pytest
 
 from support import netns as namespaces
-from support import proc
+from support import attach, packets, proc
 from support.traffic import Client, Server, ask_once
 from support.wait import WaitTimeout, wait_for
 
@@ -96,6 +97,30 @@ def test_namespaces_and_links_are_gone_afterwards(tmp_path):
     assert "ofp%d-" % os.getpid() not in left
     assert stubborn.poll() is not None
     assert not os.path.exists("/proc/%d" % pid)
+
+
+def test_namespaces_are_attached_by_a_program(node, netns):
+    """As a CNI plugin would, and detached."""
+    node.switch.add_bridge()
+    node.switch.ofctl("add-flow", "actions=NORMAL")
+    one = node.add_pod("one")
+    two = netns.namespace("two")
+    command = [sys.executable, attach.__file__, "--db", node.switch.db,
+               two.name]
+    node.run(*command, "10.10.1.7/24", "2001:db8:10:1::7/64",
+             "--namespace", "ns2")
+    port, = [p for p in node.switch.vsctl("list-ports", "br-int").split()
+             if p != one.iface]
+    ids = node.switch.vsctl("get", "Interface", port, "external_ids")
+    for text in ('attached-mac="0a:58:0a:0a:01:07"', "pod-namespace=ns2",
+                 'ip-address="10.10.1.7,2001:db8:10:1::7"'):
+        assert text in ids
+    for address in ("10.10.1.7", "2001:db8:10:1::7"):
+        assert packets.ping(one, 6 if ":" in address else 4, address)
+    assert "default via 10.10.1.1 " in two.ip("route")
+    node.run(*command, "--detach")
+    assert node.switch.vsctl("list-ports", "br-int").split() == [one.iface]
+    assert "eth0" not in two.ip("link")
 
 
 def test_namespaces_of_killed_runs_are_swept():
