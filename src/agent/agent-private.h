@@ -15,6 +15,7 @@
 #include "ofproxyd/switch/ovsdb.h"
 #include "pacer.h"
 #include "services.h"
+#include "takeover.h"
 
 struct agent {
     const struct cfg *cfg;
@@ -26,6 +27,7 @@ struct agent {
     struct host *host;
     struct services *services;
     struct local *local;
+    struct takeover *takeover;
 
     struct pacer pacer;
     bool bridge_ok;

@@ -132,6 +132,12 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     });
     create_ovsdb(a);
     create_ofconn(a);
+    a->takeover = takeover_create(&(struct takeover_cfg){
+        .bridge = a->cfg->ovs_bridge,
+        .flowtab = a->flowtab,
+        .ofconn = a->ofconn,
+        .ovsdb = a->ovsdb,
+    });
     *ret = a;
     return 0;
 }
@@ -143,6 +149,7 @@ agent_destroy(struct agent *a)
         return;
     }
     kube_destroy(a->kube);
+    takeover_destroy(a->takeover);
     ofconn_destroy(a->ofconn);
     ovsdb_destroy(a->ovsdb);
     local_destroy(a->local);
@@ -336,6 +343,7 @@ agent_run(struct agent *a)
          * with the old ones as their source must not stay wanted. */
         local_set_routes(a->local, a->services);
     }
+    takeover_run(a->takeover, a->complete && local_is_ready(a->local));
     run_ofconn(a, db);
     run_flowtab(a);
     answer_rejects(a);

@@ -176,6 +176,7 @@ want_node(struct local *l)
     struct flowtab_owner owner = {
         .id = cookie_make(COOKIE_PIPELINE, 0),
         .rank = INT64_MIN,
+        .vital = true,
     };
     struct fout out = FOUT_INIT;
     size_t n;
@@ -289,6 +290,12 @@ local_run(struct local *l, const struct ovsdb_state *db)
     n += want_pods(l, db);
     want_host(l);
     return n > 0;
+}
+
+bool
+local_is_ready(const struct local *l)
+{
+    return l->node.gateway_ofport && l->node.n_pod_cidrs;
 }
 
 void

@@ -51,6 +51,10 @@ void local_adopt(struct local *);
  * changed. */
 void local_set_routes(struct local *, struct services *);
 
+/* True if nothing is missing that the node's flows are made of: without it
+ * they can't take the place of a predecessor's. */
+bool local_is_ready(const struct local *);
+
 /* One line on gateway and pods. */
 void local_format(const struct local *, struct ds *);
 

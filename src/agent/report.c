@@ -298,6 +298,7 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                   latency_quantile(&a->latency, 99) / 1000.0,
                   latency_quantile(&a->latency, 100) / 1000.0);
     local_format(a->local, ds);
+    takeover_format(a->takeover, ds);
     host_format_state(a->host, ds);
     flowtab_for_each_set_aside(a->flowtab, format_set_aside, &ctx);
 }

@@ -102,6 +102,7 @@ struct ftowner {
     struct ovs_list waiting; /* struct ftclaim. */
     struct aside *aside;     /* NULL if nothing was refused lately. */
     uint32_t n_pending;      /* Keys that are queued, held or in flight. */
+    bool vital;
 };
 
 /* The record of an owner that was refused.  Kept until all is well, so that
@@ -124,6 +125,13 @@ struct flowtab {
     bool dumping;
     bool known; /* A dump has ended. */
 
+    /* Predecessors. */
+    struct flowtab_predecessor predecessor;
+    struct fitem *normal; /* The switch's own flow. */
+    bool ready;
+    bool taking_over;
+    size_t n_old_entries; /* Their flows in table 0. */
+
     struct batch *out; /* The batch that is out. */
     size_t suspects;   /* Largest next batch, 0 if not limited. */
 
@@ -137,6 +145,7 @@ struct flowtab {
 
     size_t n_places[N_PLACES];
     size_t n_asides; /* Active ones. */
+    size_t n_vital_asides;
     struct flowtab_stats stats;
 };
 
@@ -155,6 +164,10 @@ void key_settle(struct flowtab *, struct ftkey *, bool front);
 /* Changes how often the groups that 'item' (NULL: none) names are used.  No
  * key may be lifted at the time. */
 void use_groups(struct flowtab *, const struct fitem *item, int delta);
+
+/* A predecessor's flows have become fewer: if none is left, it has been taken
+ * over from. */
+void check_taken_over(struct flowtab *);
 
 /* If the two are equal, makes them one. */
 void key_share(struct ftkey *);

@@ -51,6 +51,7 @@ static void
 set_active(struct flowtab *ft, struct ftowner *owner, bool active)
 {
     ft->n_asides += active - owner->aside->active;
+    ft->n_vital_asides += owner->vital ? active - owner->aside->active : 0;
     owner->aside->active = active;
     settle_keys(ft, &owner->keys);
     settle_keys(ft, &owner->leaving);
@@ -71,6 +72,7 @@ owner_forgive(struct flowtab *ft, struct ftowner *owner)
 
     if (aside) {
         ft->n_asides -= aside->active;
+        ft->n_vital_asides -= owner->vital && aside->active;
         ovs_list_remove(&aside->node);
         free(CONST_CAST(char *, aside->info.reason));
         free(aside);
@@ -271,16 +273,27 @@ first_queued(const struct flowtab *ft)
     return NULL;
 }
 
+/* A predecessor's pipeline is in force, and what is wanted can't take its
+ * place yet. */
+static bool
+has_to_wait(const struct flowtab *ft)
+{
+    return ft->taking_over
+           && (!ft->complete || !ft->ready || ft->n_vital_asides);
+}
+
 struct flowtab_batch *
 flowtab_take(struct flowtab *ft, size_t max_changes, size_t max_bytes)
 {
     struct ftkey *key = first_queued(ft);
 
     ovs_assert(!ft->out);
-    if (!key) {
+    if (!key || has_to_wait(ft)) {
         return NULL;
     }
-    if (ft->suspects) {
+    if (ft->taking_over) {
+        max_changes = max_bytes = SIZE_MAX;
+    } else if (ft->suspects) {
         max_changes = MIN(max_changes, ft->suspects);
     }
     max_changes = MIN(MAX(max_changes, 1), hmap_count(&ft->keys));
@@ -373,6 +386,7 @@ flowtab_batch_done(struct flowtab *ft, struct flowtab_batch *up)
         LIST_FOR_EACH_SAFE (aside, node, &ft->asides) {
             owner_forgive_if_well(ft, aside->owner);
         }
+        check_taken_over(ft);
         ft->suspects *= 2;
         if (ft->suspects > SUSPECTS_MAX) {
             ft->suspects = 0;

@@ -310,6 +310,7 @@ flowtab_want(struct flowtab *ft, const struct flowtab_owner *owner,
     ovs_assert(owner->id && owner->id != UINT64_MAX);
     if (!record && items->n) {
         record = owner_create(owner->id);
+        record->vital = owner->vital;
         hmap_insert(&ft->owners, &record->node, hash_owner(owner->id));
     }
     if (record) {

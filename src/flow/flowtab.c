@@ -21,6 +21,24 @@
 #include "ofproxyd/base/map.h"
 #include "ofproxyd/flow/cookie.h"
 
+/* The flow that a switch without a controller, in fail_mode standalone, makes
+ * for itself. */
+static struct fitem *
+create_normal(void)
+{
+    struct ofpact_output output;
+    struct match match;
+
+    ofpact_init_OUTPUT(&output);
+    output.port = OFPP_NORMAL;
+    match_init_catchall(&match);
+    return fitem_from_flow(&(struct fitem_flow){
+        .match = &match,
+        .ofpacts = &output.ofpact,
+        .ofpacts_len = sizeof output,
+    });
+}
+
 struct flowtab *
 flowtab_create(void)
 {
@@ -36,6 +54,7 @@ flowtab_create(void)
     ovs_list_init(&ft->leaving);
     ft->retry_ms = LLONG_MAX;
     ft->linger_until_ms = LLONG_MAX;
+    ft->normal = create_normal();
     return ft;
 }
 
@@ -57,6 +76,7 @@ flowtab_destroy(struct flowtab *ft)
     ovs_assert(hmap_is_empty(&ft->keys) && ovs_list_is_empty(&ft->asides));
     hmap_destroy(&ft->keys);
     hmap_destroy(&ft->owners);
+    fitem_unref(ft->normal);
     free(ft);
 }
 
@@ -192,9 +212,25 @@ find_place(const struct flowtab *ft, const struct ftkey *key)
     }
 }
 
+/* Counts 'have' if it is a predecessor's. */
+static void
+count_old(struct flowtab *ft, const struct fitem *have, int delta)
+{
+    if (fitem_kind(have) == FITEM_GROUP) {
+        ft->stats.n_old_groups +=
+            group_id_is_ours(fitem_group_id(have)) ? 0 : delta;
+    } else if (!cookie_is_current(fitem_cookie(have))) {
+        ft->stats.n_old_flows += delta;
+        ft->n_old_entries += fitem_table(have) ? 0 : delta;
+    }
+}
+
 static void
 count_key(struct flowtab *ft, const struct ftkey *key, int delta)
 {
+    if (key->have) {
+        count_old(ft, key->have, delta);
+    }
     if (key->want) {
         *(key->is_group ? &ft->stats.n_groups : &ft->stats.n_flows) += delta;
     } else if (key->have) {
@@ -333,11 +369,69 @@ flowtab_set_complete(struct flowtab *ft, bool complete)
     }
 }
 
+/* Predecessors. */
+
+void
+flowtab_set_predecessor(struct flowtab *ft,
+                        const struct flowtab_predecessor *predecessor)
+{
+    ft->predecessor = *predecessor;
+}
+
+const struct flowtab_predecessor *
+flowtab_predecessor(const struct flowtab *ft)
+{
+    return &ft->predecessor;
+}
+
+void
+flowtab_set_ready(struct flowtab *ft, bool ready)
+{
+    ft->ready = ready;
+}
+
+bool
+flowtab_takes_over(const struct flowtab *ft)
+{
+    return ft->taking_over;
+}
+
+void
+check_taken_over(struct flowtab *ft)
+{
+    if (!ft->stats.n_old_flows) {
+        ft->taking_over = false;
+    }
+}
+
+bool
+flowtab_is_antrea(const struct flowtab *ft, const struct fitem *item)
+{
+    for (size_t i = 0; i < ft->predecessor.n_rounds; i++) {
+        if (cookie_is_antrea(fitem_cookie(item), ft->predecessor.rounds[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+flowtab_concerns(const struct flowtab *ft, const struct fitem *item)
+{
+    if (fitem_kind(item) == FITEM_GROUP) {
+        return group_id_is_ours(fitem_group_id(item))
+               || ft->predecessor.groups;
+    }
+    return cookie_is_ours(fitem_cookie(item)) || flowtab_is_antrea(ft, item)
+           || (ft->predecessor.normal && fitem_equals(item, ft->normal));
+}
+
 void
 flowtab_forget(struct flowtab *ft)
 {
     ft->known = false;
     ft->dumping = false;
+    ft->taking_over = false;
     batch_abandon(ft);
 
     struct ftkey *key;
@@ -363,6 +457,7 @@ flowtab_dump_end(struct flowtab *ft)
 {
     ft->dumping = false;
     ft->known = true;
+    ft->taking_over = ft->n_old_entries > 0;
     settle_all(ft);
 }
 
@@ -385,20 +480,13 @@ set_have(struct flowtab *ft, struct ftkey *key, struct fitem *have)
         use_groups(ft, old, -1);
     }
     fitem_unref(old);
-}
-
-static bool
-item_is_ours(const struct fitem *item)
-{
-    return fitem_kind(item) == FITEM_GROUP
-               ? group_id_is_ours(fitem_group_id(item))
-               : cookie_is_ours(fitem_cookie(item));
+    check_taken_over(ft);
 }
 
 void
 flowtab_have(struct flowtab *ft, struct fitem *item)
 {
-    if (!item_is_ours(item)) {
+    if (!flowtab_concerns(ft, item)) {
         flowtab_have_not(ft, item);
     } else if (ft->known || ft->dumping) {
         set_have(ft, key_find_or_create(ft, item), item);

@@ -31,6 +31,12 @@ static struct vlog_rate_limit refused_rl = VLOG_RATE_LIMIT_INIT(10, 10);
  * library doesn't check that the sum fits into 16 bits. */
 #define MAX_MESSAGE (UINT16_MAX - 16)
 
+/* More messages than this are not left to the connection at once: it keeps them
+ * all in memory, and the switch reads some ten thousand in the time in which
+ * others may expect an answer.  A bundle of usual size is queued as a
+ * whole. */
+#define MAX_QUEUED (2 * OFCONN_MAX_BUNDLE)
+
 /* Of the text of a flow or group in the log. */
 #define MAX_TEXT     400
 
@@ -77,7 +83,14 @@ finish_refused(struct ofconn *c, size_t bad, const char *reason)
                      c->target, reason);
         ofconn_note_error(c, "bundle refused: %s", reason);
     }
-    b->limit = MAX(b->limit / 2, MIN_CHANGES);
+    if (b->whole) {
+        /* Nothing less will do; a bundle of tens of thousands of changes is
+         * not sent again and again without a pause. */
+        b->not_before_ms =
+            time_msec() + backoff_next(&b->backoff, random_uint32());
+    } else {
+        b->limit = MAX(b->limit / 2, MIN_CHANGES);
+    }
     c->stats.n_bundles_refused++;
     const struct flowtab_refusal refusal = { bad, reason, time_msec(),
                                              random_uint32() };
@@ -123,26 +136,58 @@ encode_change(const struct flowtab_change *change, uint32_t xid)
     return NULL;
 }
 
-/* Adds the change at 'index'.  Returns false if it is too large. */
-static bool
-send_change(struct ofconn *c, size_t index)
+void
+ofconn_bundle_add(struct ofconn *c, struct ofpbuf *msg)
 {
-    struct ofconn_bundle *b = &c->bundle;
-    struct ofpbuf *msg =
-        encode_change(&b->batch->changes[index], b->first_xid + index);
-    if (!msg) {
-        return false;
-    }
-
     struct ofputil_bundle_add_msg bam = {
-        .bundle_id = b->id,
+        .bundle_id = c->bundle.id,
         .flags = BUNDLE_FLAGS,
         .msg = msg->data,
     };
     /* Has the xid of the message inside. */
     rconn_send(c->rconn, ofputil_encode_bundle_add(OFP15_VERSION, &bam), NULL);
     ofpbuf_delete(msg);
-    return true;
+}
+
+/* Adds the change at 'index'.  Returns false if it is too large. */
+static bool
+send_change(struct ofconn *c, size_t index)
+{
+    struct ofconn_bundle *b = &c->bundle;
+    const struct flowtab_change *change = &b->batch->changes[index];
+
+    if (b->whole && change->op == FLOWTAB_DELETE
+        && flowtab_is_antrea(c->flowtab, change->item)) {
+        return true; /* ofconn_old_send_deletes() did. */
+    }
+    struct ofpbuf *msg = encode_change(change, b->first_xid + index);
+    if (msg) {
+        ofconn_bundle_add(c, msg);
+    }
+    return msg;
+}
+
+/* Adds as many changes as may be queued. */
+static void
+send_changes(struct ofconn *c)
+{
+    struct ofconn_bundle *b = &c->bundle;
+
+    c->due_ms = time_msec() + c->reply_deadline_ms;
+    while (b->n_added < b->batch->n) {
+        if (rconn_count_txqlen(c->rconn) >= MAX_QUEUED) {
+            return;
+        }
+        if (!send_change(c, b->n_added)) {
+            send_control(c, OFPBCT_DISCARD_REQUEST);
+            finish_refused(c, b->n_added, "larger than one OpenFlow message");
+            return;
+        }
+        b->n_added++;
+    }
+    b->phase = BUNDLE_ADDED;
+    b->barrier_xid =
+        ofconn_send(c, ofputil_encode_barrier_request(OFP15_VERSION));
 }
 
 static void
@@ -154,29 +199,32 @@ send_batch(struct ofconn *c, struct flowtab_batch *batch)
     b->id++;
     b->bad = SIZE_MAX;
     b->error = 0;
-    b->phase = BUNDLE_ADDED;
-    c->due_ms = time_msec() + c->reply_deadline_ms;
+    b->phase = BUNDLE_OPEN;
+    b->n_added = 0;
+    b->whole = flowtab_takes_over(c->flowtab);
     c->stats.n_bundles++;
 
     b->open_xid = send_control(c, OFPBCT_OPEN_REQUEST);
+    b->barrier_xid = 0;
     b->first_xid = ofconn_take_xids(c, batch->n);
-    for (size_t i = 0; i < batch->n; i++) {
-        if (!send_change(c, i)) {
-            send_control(c, OFPBCT_DISCARD_REQUEST);
-            finish_refused(c, i, "larger than one OpenFlow message");
-            return;
-        }
+    b->n_deletes = 0;
+    if (b->whole) {
+        ofconn_old_send_deletes(c);
     }
-    b->barrier_xid =
-        ofconn_send(c, ofputil_encode_barrier_request(OFP15_VERSION));
+    send_changes(c);
 }
 
 void
 ofconn_bundle_run(struct ofconn *c)
 {
-    if (c->flush && c->bundle.phase == BUNDLE_NONE) {
+    struct ofconn_bundle *b = &c->bundle;
+
+    if (b->phase == BUNDLE_OPEN) {
+        send_changes(c);
+    } else if (c->flush && b->phase == BUNDLE_NONE
+               && time_msec() >= b->not_before_ms) {
         struct flowtab_batch *batch =
-            flowtab_take(c->flowtab, c->bundle.limit, MAX_BYTES);
+            flowtab_take(c->flowtab, b->limit, MAX_BYTES);
         if (batch) {
             send_batch(c, batch);
         } else {
@@ -207,7 +255,8 @@ ofconn_bundle_recv_error(struct ofconn *c, uint32_t xid, enum ofperr error)
             b->error = error;
         }
         return true;
-    } else if (xid == b->open_xid || xid == b->barrier_xid) {
+    } else if (xid == b->open_xid || (xid && xid == b->barrier_xid)
+               || xid - b->deletes_xid < b->n_deletes) {
         /* With the xid of the request to open it: its time ran out. */
         ofconn_break(c, "bundle given up: %s", ofperr_to_string(error));
         return true;
@@ -255,6 +304,8 @@ ofconn_bundle_recv_control(struct ofconn *c, const struct ofp_header *oh)
         && bc.bundle_id == b->id) {
         flowtab_batch_done(c->flowtab, b->batch);
         b->limit = MIN(b->limit * 2, OFCONN_MAX_BUNDLE);
+        b->not_before_ms = LLONG_MIN;
+        backoff_reset(&b->backoff);
         finish(c);
     }
 }

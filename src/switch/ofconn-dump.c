@@ -4,7 +4,10 @@
  *
  * A reply comes in any number of parts; each is taken in when it comes, none
  * is kept.  An entry that can't be read counts as absent: the flow table then
- * puts it anew, which is right whether or not something is there. */
+ * puts it anew, which is right whether or not something is there.
+ *
+ * On a bridge that may have had another master everything is read, not only
+ * what is ours. */
 
 #include "ofconn-private.h"
 
@@ -16,6 +19,7 @@
 #include <openvswitch/vlog.h>
 #include <timeval.h>
 #include <unaligned.h>
+#include <util.h>
 
 #include "ofproxyd/flow/cookie.h"
 
@@ -36,9 +40,10 @@ start(struct ofconn *c, struct ofpbuf *request)
 void
 ofconn_dump_start_flows(struct ofconn *c)
 {
+    bool all = ofconn_old_is_expected(c);
     struct ofputil_flow_stats_request fsr = {
-        .cookie = htonll(COOKIE_MAGIC),
-        .cookie_mask = htonll(COOKIE_MAGIC_MASK),
+        .cookie = all ? 0 : htonll(COOKIE_MAGIC),
+        .cookie_mask = all ? 0 : htonll(COOKIE_MAGIC_MASK),
         .out_port = OFPP_ANY,
         .out_group = OFPG_ANY,
         .table_id = OFPTT_ALL,
@@ -47,6 +52,9 @@ ofconn_dump_start_flows(struct ofconn *c)
 
     c->n_dumped_flows = c->n_dumped_groups = c->n_unreadable = 0;
     c->n_foreign_dumped = c->stats.n_foreign;
+    c->stats.n_dumped = 0;
+    c->redump = false;
+    ofconn_old_begin(c);
     flowtab_dump_begin(c->flowtab);
     start(c, ofputil_encode_flow_stats_request(&fsr, OFPUTIL_P_OF15_OXM));
 }
@@ -99,8 +107,15 @@ have_flow(struct ofconn *c, const struct ofputil_flow_stats *fs)
         .ofpacts = fs->ofpacts,
         .ofpacts_len = fs->ofpacts_len,
     };
-    flowtab_have(c->flowtab, fitem_from_flow(&flow));
-    c->n_dumped_flows++;
+    struct fitem *item = fitem_from_flow(&flow);
+    if (!flowtab_concerns(c->flowtab, item)) {
+        ofconn_old_note_flow(c, item, fs);
+        fitem_unref(item);
+        return;
+    }
+    c->n_dumped_flows += cookie_is_ours(flow.cookie);
+    c->stats.n_dumped++;
+    flowtab_have(c->flowtab, item);
 }
 
 bool
@@ -120,7 +135,7 @@ ofconn_dump_recv_flows(struct ofconn *c, struct ofpbuf *msg)
         ofpbuf_clear(&ofpacts);
         if (ofputil_decode_flow_stats_reply(&fs, &entry, false, &ofpacts)) {
             c->n_unreadable++;
-        } else if (cookie_is_ours(ntohll(fs.cookie))) {
+        } else {
             have_flow(c, &fs);
         }
     }
@@ -128,10 +143,11 @@ ofconn_dump_recv_flows(struct ofconn *c, struct ofpbuf *msg)
     return end_part(c, msg, more);
 }
 
-void
-ofconn_have_some_group(struct ofconn *c, uint32_t group_id)
+/* Returns a group that differs from whatever is wanted: no renderer makes one
+ * like this. */
+static struct fitem *
+some_group(uint32_t group_id)
 {
-    /* No renderer makes one like this, so it differs from what is wanted. */
     struct ofputil_group_mod gm = {
         .group_id = group_id,
         .type = OFPGT11_FF,
@@ -139,10 +155,15 @@ ofconn_have_some_group(struct ofconn *c, uint32_t group_id)
     };
     ovs_list_init(&gm.buckets);
 
-    struct fitem *item;
-    if (!fitem_from_group(&gm, &item, NULL)) {
-        flowtab_have(c->flowtab, item);
-    }
+    struct fitem *item = NULL;
+    ignore(fitem_from_group(&gm, &item, NULL)); /* It is small. */
+    return item;
+}
+
+void
+ofconn_have_some_group(struct ofconn *c, uint32_t group_id)
+{
+    flowtab_have(c->flowtab, some_group(group_id));
 }
 
 void
@@ -170,9 +191,16 @@ have_group_desc(struct ofconn *c, struct ofputil_group_desc *gd)
         .props = gd->props,
     };
     ovs_list_move(&gm.buckets, &gd->buckets);
-    ofconn_have_group(c, &gm);
+    if (group_id_is_ours(gm.group_id)) {
+        ofconn_have_group(c, &gm);
+        c->n_dumped_groups++;
+    } else {
+        struct fitem *item;
+        ofconn_old_note_group(c, fitem_from_group(&gm, &item, NULL)
+                                     ? some_group(gm.group_id)
+                                     : item);
+    }
     ovs_list_move(&gd->buckets, &gm.buckets);
-    c->n_dumped_groups++;
 }
 
 /* The id in the header of a group description that can't be decoded. */
@@ -187,6 +215,8 @@ recv_unreadable_group(struct ofconn *c, const struct ofpbuf *entry)
         uint32_t id = ntohl(get_unaligned_be32(&ogds->group_id));
         if (group_id_is_ours(id)) {
             ofconn_have_some_group(c, id);
+        } else {
+            ofconn_old_note_group(c, some_group(id));
         }
     }
 }
@@ -208,9 +238,7 @@ ofconn_dump_recv_groups(struct ofconn *c, struct ofpbuf *msg)
             recv_unreadable_group(c, &entry);
             continue;
         }
-        if (group_id_is_ours(gd.group_id)) {
-            have_group_desc(c, &gd);
-        }
+        have_group_desc(c, &gd);
         ofputil_uninit_group_desc(&gd);
     }
     return end_part(c, msg, more);

@@ -9,6 +9,7 @@
  *    ofconn-dump.c     flows and groups read into the flow table
  *    ofconn-watch.c    what others change
  *    ofconn-bundle.c   what is dirty, sent
+ *    ofconn-old.c      what a predecessor left, and what is others'
  *    ofconn-packet.c   packets from and to the switch
  *
  * The switch's replies and notices arrive in the order in which it did the
@@ -80,6 +81,7 @@ enum {
  * before the barrier's reply, commit. */
 enum bundle_phase {
     BUNDLE_NONE,
+    BUNDLE_OPEN,     /* Messages are being added. */
     BUNDLE_ADDED,    /* Waits for the barrier's reply. */
     BUNDLE_COMMITTED /* Waits for the commit's reply. */
 };
@@ -94,9 +96,34 @@ struct ofconn_bundle {
     uint32_t id;
     uint32_t open_xid, barrier_xid, commit_xid;
     uint32_t first_xid; /* Of the message for batch->changes[0]. */
-    size_t bad;         /* First refused change, or SIZE_MAX. */
-    enum ofperr error;  /* And why. */
-    size_t limit;       /* Changes in the next bundle. */
+    size_t n_added;     /* Changes that are on their way. */
+    uint32_t deletes_xid, n_deletes; /* Of ofconn_old_send_deletes(). */
+    bool whole;                      /* Takes over from a predecessor. */
+    size_t bad;                      /* First refused change, or SIZE_MAX. */
+    enum ofperr error;               /* And why. */
+    size_t limit;                    /* Changes in the next bundle. */
+
+    /* A refused takeover is not tried again before. */
+    struct backoff backoff;
+    long long int not_before_ms;
+};
+
+/* Numbers that flows and groups of others name, and that therefore have to
+ * stay. */
+struct ofconn_used {
+    uint32_t *ids;
+    size_t n, allocated;
+};
+
+/* What a predecessor left and what is others', as the dump found it. */
+struct ofconn_old {
+    struct fout groups; /* Without what is ours. */
+    struct ofconn_used used_groups, used_meters;
+    uint32_t meters_xid; /* Of the barrier behind the deletion. */
+    bool meters_gone;
+    struct backoff backoff; /* Of removing intruders. */
+    int wait_ms;
+    long long int intruded_ms; /* When the last one was seen. */
 };
 
 /* Packets that are kept.  More are dropped: they come faster than they are
@@ -135,6 +162,10 @@ struct ofconn {
     /* ofconn-bundle.c */
     struct ofconn_bundle bundle;
     bool flush; /* Send what is dirty. */
+
+    /* ofconn-old.c */
+    struct ofconn_old old;
+    bool redump;
 
     /* ofconn-watch.c */
     long long int repair_ms; /* When to flush because of foreign changes. */
@@ -195,11 +226,36 @@ void ofconn_watch_recv_flows(struct ofconn *, struct ofpbuf *msg);
 void ofconn_watch_recv_forward(struct ofconn *, const struct ofp_header *);
 
 /* ofconn-bundle.c */
+/* Adds 'msg', which has its xid and length, to the open bundle. */
+void ofconn_bundle_add(struct ofconn *, struct ofpbuf *msg);
 void ofconn_bundle_run(struct ofconn *);
 void ofconn_bundle_reset(struct ofconn *); /* The connection is gone. */
 bool ofconn_bundle_recv_error(struct ofconn *, uint32_t xid, enum ofperr);
 void ofconn_bundle_recv_barrier(struct ofconn *, uint32_t xid);
 void ofconn_bundle_recv_control(struct ofconn *, const struct ofp_header *);
+
+/* ofconn-old.c */
+/* True if the flow table has been told to look for a predecessor. */
+bool ofconn_old_is_expected(const struct ofconn *);
+void ofconn_old_init(struct ofconn *);
+void ofconn_old_uninit(struct ofconn *);
+/* A dump begins; it has found a flow or a group (a reference that this takes)
+ * that is not ours; it ends. */
+void ofconn_old_begin(struct ofconn *);
+struct ofputil_flow_stats;
+void ofconn_old_note_flow(struct ofconn *, const struct fitem *,
+                          const struct ofputil_flow_stats *);
+void ofconn_old_note_group(struct ofconn *, struct fitem *);
+void ofconn_old_end(struct ofconn *);
+/* The connection is gone. */
+void ofconn_old_reset(struct ofconn *);
+bool ofconn_old_recv_barrier(struct ofconn *, uint32_t xid);
+/* An agent of Antrea's put a flow.  Returns how long to wait before that is
+ * undone, in ms. */
+int ofconn_old_note_intruder(struct ofconn *);
+/* Adds to the open bundle that all flows of Antrea's go; an error with one of
+ * the xids from bundle.deletes_xid on means that they would not. */
+void ofconn_old_send_deletes(struct ofconn *);
 
 /* ofconn-packet.c */
 void ofconn_packet_recv(struct ofconn *, const struct ofpbuf *msg);

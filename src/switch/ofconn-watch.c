@@ -33,6 +33,27 @@ schedule_repair(struct ofconn *c)
     c->repair_ms = MIN(c->repair_ms, time_msec() + REPAIR_DELAY_MS);
 }
 
+/* A flow is on the switch: a reference that this takes. */
+static void
+have_flow(struct ofconn *c, struct fitem *item)
+{
+    bool intruder =
+        flowtab_is_antrea(c->flowtab, item) && !flowtab_takes_over(c->flowtab);
+    bool in_the_way = flowtab_find_have(c->flowtab, item);
+
+    /* A flow that isn't ours may stand in the place of one of ours: the table
+     * finds out. */
+    flowtab_have(c->flowtab, item);
+    if (intruder) {
+        int wait_ms = ofconn_old_note_intruder(c);
+        if (!in_the_way) {
+            c->repair_ms = MIN(c->repair_ms, time_msec() + wait_ms);
+            return;
+        }
+    }
+    schedule_repair(c);
+}
+
 static void
 note_unreadable(const struct ofconn *c, const char *what, enum ofperr error)
 {
@@ -67,20 +88,16 @@ recv_update(struct ofconn *c, const struct ofputil_flow_update *fu)
 
     case OFPFME_INITIAL:
     case OFPFME_ADDED:
-    case OFPFME_MODIFIED:
-        /* A flow that isn't ours may stand in the place of one of ours: the
-         * table finds out. */
-        flowtab_have(c->flowtab, item_from_update(fu));
-        break;
+    case OFPFME_MODIFIED: have_flow(c, item_from_update(fu)); break;
 
     case OFPFME_REMOVED:
         flowtab_have_not(c->flowtab, item_from_update(fu));
+        schedule_repair(c);
         break;
 
     default: /* A value from outside. */ return;
     }
     c->stats.n_foreign += cookie_is_ours(ntohll(fu->cookie));
-    schedule_repair(c);
 }
 
 void

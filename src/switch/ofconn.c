@@ -29,6 +29,9 @@ static struct vlog_rate_limit odd_rl = VLOG_RATE_LIMIT_INIT(5, 5);
 #define MIN_BACKOFF_MS 50
 #define MAX_BACKOFF_MS 1000
 
+/* Of a takeover that was refused. */
+#define MAX_REFUSED_MS 30000
+
 /* A connection that lasted this long after its dump was a good one.  One that
  * breaks earlier, again and again, is not dumped anew without a pause. */
 #define GOOD_AFTER_MS 2000
@@ -74,6 +77,10 @@ ofconn_create(const struct ofconn_cfg *cfg)
     c->due_ms = LLONG_MAX;
     c->next_xid = 1;
     c->bundle.limit = OFCONN_MAX_BUNDLE;
+    c->bundle.backoff =
+        (struct backoff) BACKOFF_INIT(MIN_BACKOFF_MS, MAX_REFUSED_MS);
+    c->bundle.not_before_ms = LLONG_MIN;
+    ofconn_old_init(c);
     c->packet_outs = rconn_packet_counter_create();
     c->repair_ms = LLONG_MAX;
     return c;
@@ -85,6 +92,7 @@ ofconn_destroy(struct ofconn *c)
     if (c) {
         ofconn_bundle_reset(c);
         ofconn_packet_reset(c);
+        ofconn_old_uninit(c);
         rconn_destroy(c->rconn);
         rconn_packet_counter_destroy(c->packet_outs);
         free(c->target);
@@ -204,6 +212,7 @@ give_up(struct ofconn *c)
     ofconn_bundle_reset(c);
     ofconn_packet_reset(c);
     ofconn_setup_reset(c);
+    ofconn_old_reset(c);
     flowtab_forget(c->flowtab);
     rconn_destroy(c->rconn);
     c->rconn = NULL;
@@ -330,6 +339,7 @@ recv_DUMP_GROUPS(struct ofconn *c, enum ofptype type, struct ofpbuf *msg)
         return recv_changes(c, type, msg);
     }
     if (ofconn_dump_recv_groups(c, msg)) {
+        ofconn_old_end(c);
         flowtab_dump_end(c->flowtab);
         c->stats.n_dumps++;
         c->dump_xid = 0;
@@ -346,6 +356,11 @@ recv_DUMP_GROUPS(struct ofconn *c, enum ofptype type, struct ofpbuf *msg)
 static void
 run_FOLLOW(struct ofconn *c)
 {
+    if (c->redump && c->bundle.phase == BUNDLE_NONE) {
+        enter(c, S_DUMP_FLOWS);
+        ofconn_dump_start_flows(c);
+        return;
+    }
     if (time_msec() >= c->repair_ms) {
         c->repair_ms = LLONG_MAX;
         c->flush = true;
@@ -361,7 +376,9 @@ recv_FOLLOW(struct ofconn *c, enum ofptype type, struct ofpbuf *msg)
     const struct ofp_header *oh = msg->data;
 
     if (type == OFPTYPE_BARRIER_REPLY) {
-        ofconn_bundle_recv_barrier(c, ntohl(oh->xid));
+        if (!ofconn_old_recv_barrier(c, ntohl(oh->xid))) {
+            ofconn_bundle_recv_barrier(c, ntohl(oh->xid));
+        }
         return true;
     } else if (type == OFPTYPE_BUNDLE_CONTROL) {
         ofconn_bundle_recv_control(c, oh);
@@ -531,8 +548,10 @@ ofconn_wait(struct ofconn *c)
     poll_timer_wait_until(c->due_ms);
     if (c->state == S_FOLLOW) {
         poll_timer_wait_until(c->repair_ms);
-        if (c->flush && c->bundle.phase == BUNDLE_NONE) {
+        if (c->bundle.phase == BUNDLE_NONE && c->redump) {
             poll_immediate_wake();
+        } else if (c->bundle.phase == BUNDLE_NONE && c->flush) {
+            poll_timer_wait_until(c->bundle.not_before_ms);
         }
     }
 }
@@ -541,6 +560,12 @@ void
 ofconn_flush(struct ofconn *c)
 {
     c->flush = true;
+}
+
+void
+ofconn_redump(struct ofconn *c)
+{
+    c->redump = true;
 }
 
 void

@@ -61,6 +61,8 @@ struct ovsdb_repair {
     size_t n_tables;
     int layout;
     bool filled; /* The switch need not wait for flows any more. */
+    enum ovsdb_hold hold;
+    int replaced; /* See ovsdb_set_replaced(); -1: nothing. */
     struct ovsdb_idl_txn *txn;
     struct ovsdb_named *named;
 
@@ -89,6 +91,9 @@ struct ovsrec_port *ovsdb_tunnel_insert(struct ovsdb_repair *);
  * aren't wanted any more. */
 void ovsdb_tunnel_repair(struct ovsdb_repair *, const struct ovsdb_idl *,
                          const struct ovsrec_bridge *bridge);
+
+/* All -1 if 'bridge' is NULL. */
+struct ovsdb_history ovsdb_read_history(const struct ovsrec_bridge *bridge);
 
 /* True if the switch forwards nothing until it is told to. */
 bool ovsdb_waits_for_flows(const struct ovsrec_open_vswitch *);

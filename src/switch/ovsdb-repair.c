@@ -20,6 +20,11 @@
 #include <openvswitch/util.h>
 #include <util.h>
 
+/* Round numbers of Antrea's agent: its own key, and ours for the last round of
+ * an agent that was replaced. */
+#define ANTREA_KEY "roundNum"
+#define WAS_KEY    "ofproxyd-replaced-antrea-round"
+
 /* What the OpenFlow connection needs. */
 #define PROTOCOL "OpenFlow15"
 
@@ -414,12 +419,62 @@ speaks_protocol(const struct ovsrec_bridge *bridge)
     return !bridge->n_protocols;
 }
 
+static bool
+is_secure(const struct ovsrec_bridge *bridge)
+{
+    return nullable_string_is_equal(bridge->fail_mode, "secure");
+}
+
+/* The number under 'key', or -1 if there is none of 16 bits. */
+static int
+read_number(const struct ovsrec_bridge *bridge, const char *key)
+{
+    int value = smap_get_int(&bridge->external_ids, key, -1);
+
+    return value >= 0 && value <= UINT16_MAX ? value : -1;
+}
+
+struct ovsdb_history
+ovsdb_read_history(const struct ovsrec_bridge *bridge)
+{
+    return (struct ovsdb_history){
+        .layout = bridge ? read_number(bridge, OVSDB_LAYOUT_KEY) : -1,
+        .antrea = bridge ? read_number(bridge, ANTREA_KEY) : -1,
+        .antrea_was = bridge ? read_number(bridge, WAS_KEY) : -1,
+        .secure = bridge && is_secure(bridge),
+    };
+}
+
+static void
+set_external_id(const struct ovsrec_bridge *bridge, const char *key, int value)
+{
+    char s[16];
+
+    snprintf(s, sizeof s, "%d", value);
+    ovsrec_bridge_update_external_ids_setkey(bridge, key, s);
+}
+
+static void
+repair_history(struct ovsdb_repair *r, const struct ovsrec_bridge *bridge)
+{
+    struct ovsdb_history h = ovsdb_read_history(bridge);
+
+    if (h.layout != r->layout) {
+        set_external_id(bridge, OVSDB_LAYOUT_KEY, r->layout);
+        ovsdb_repair_did(r, "set external_ids:" OVSDB_LAYOUT_KEY);
+    }
+    if (h.antrea >= 0 && h.antrea == r->replaced) {
+        ovsrec_bridge_update_external_ids_delkey(bridge, ANTREA_KEY);
+        set_external_id(bridge, WAS_KEY, h.antrea);
+        ovsdb_repair_did(r, "removed external_ids:" ANTREA_KEY "=%d",
+                         h.antrea);
+    }
+}
+
 static void
 repair_bridge(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
               const struct ovsrec_bridge *bridge)
 {
-    char layout[16];
-
     if (strcmp(datapath_name(bridge->datapath_type),
                datapath_name(r->datapath_type))) {
         ovsdb_named_add(r->named,
@@ -428,7 +483,7 @@ repair_bridge(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
                         r->bridge, datapath_name(bridge->datapath_type),
                         datapath_name(r->datapath_type));
     }
-    if (!nullable_string_is_equal(bridge->fail_mode, "secure")) {
+    if (!is_secure(bridge) && r->hold == OVSDB_HOLD_NONE) {
         ovsrec_bridge_set_fail_mode(bridge, "secure");
         ovsdb_repair_did(r, "set fail_mode to secure");
     }
@@ -436,16 +491,11 @@ repair_bridge(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
         ovsrec_bridge_update_protocols_addvalue(bridge, PROTOCOL);
         ovsdb_repair_did(r, "added " PROTOCOL " to protocols");
     }
-    snprintf(layout, sizeof layout, "%d", r->layout);
-    if (!nullable_string_is_equal(smap_get(&bridge->external_ids,
-                                           OVSDB_LAYOUT_KEY),
-                                  layout)) {
-        ovsrec_bridge_update_external_ids_setkey(bridge, OVSDB_LAYOUT_KEY,
-                                                 layout);
-        ovsdb_repair_did(r, "set external_ids:" OVSDB_LAYOUT_KEY);
-    }
     repair_ports(r, idl, bridge);
-    repair_tables(r, bridge, idl, false);
+    if (r->hold != OVSDB_HOLD_ALL) {
+        repair_history(r, bridge);
+        repair_tables(r, bridge, idl, false);
+    }
 }
 
 bool

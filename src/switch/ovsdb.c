@@ -67,6 +67,8 @@ struct ovsdb {
     unsigned int seen_seqno; /* Of the contents that the snapshot shows. */
     bool resync;             /* Reconnected, contents not read again yet. */
     bool filled;             /* The bridge has its flows. */
+    enum ovsdb_hold hold;
+    int replaced;
 
     /* Repairing. */
     struct ovsdb_idl_txn *txn; /* In flight, or NULL. */
@@ -209,6 +211,8 @@ ovsdb_create(const struct ovsdb_cfg *cfg)
     o->tunnel_csum = cfg->tunnel_csum;
     o->tunnel_ofport = cfg->tunnel_ofport;
     o->layout = cfg->layout;
+    o->replaced = -1;
+    o->state.history = ovsdb_read_history(NULL);
     o->n_tables = cfg->n_tables;
     o->tables = xcalloc(MAX(cfg->n_tables, 1), sizeof *o->tables);
     for (size_t i = 0; i < cfg->n_tables; i++) {
@@ -335,6 +339,14 @@ bridge_is_up(const struct ovsrec_bridge *bridge)
     return bridge->datapath_id && local && ovsdb_iface_ofport(local);
 }
 
+bool
+ovsdb_history_equals(const struct ovsdb_history *a,
+                     const struct ovsdb_history *b)
+{
+    return a->layout == b->layout && a->antrea == b->antrea
+           && a->antrea_was == b->antrea_was && a->secure == b->secure;
+}
+
 static bool
 state_equals(const struct ovsdb_state *a, const struct ovsdb_state *b)
 {
@@ -342,6 +354,7 @@ state_equals(const struct ovsdb_state *a, const struct ovsdb_state *b)
            && a->gateway_ofport == b->gateway_ofport
            && !memcmp(&a->gateway_mac, &b->gateway_mac, sizeof a->gateway_mac)
            && a->tunnel_ofport == b->tunnel_ofport
+           && ovsdb_history_equals(&a->history, &b->history)
            && !strcmp(a->ovs_version, b->ovs_version)
            && ovsdb_pods_equal(a->pods, a->n_pods, b->pods, b->n_pods);
 }
@@ -364,6 +377,7 @@ read_state(struct ovsdb *o)
         read_gateway(o, bridge, &new);
         read_tunnel(o, bridge, &new);
     }
+    new.history = ovsdb_read_history(bridge);
     new.n_pods = ovsdb_pods_read(bridge, &o->read_named, &pods);
     new.pods = pods;
     ovsdb_named_end(&o->read_named);
@@ -473,6 +487,8 @@ check_contents(struct ovsdb *o)
         .n_tables = o->n_tables,
         .layout = o->layout,
         .filled = o->filled,
+        .hold = o->hold,
+        .replaced = o->replaced,
         .txn = ovsdb_idl_txn_create(o->idl),
         .named = &o->repair_named,
         .done = DS_EMPTY_INITIALIZER,
@@ -596,6 +612,20 @@ ovsdb_set_gateway_mtu(struct ovsdb *o, uint16_t mtu)
     mtu = mtu >= MTU_MIN ? mtu : 0;
     o->check |= mtu != o->gateway_mtu;
     o->gateway_mtu = mtu;
+}
+
+void
+ovsdb_set_hold(struct ovsdb *o, enum ovsdb_hold hold)
+{
+    o->check |= hold < o->hold;
+    o->hold = hold;
+}
+
+void
+ovsdb_set_replaced(struct ovsdb *o, int round)
+{
+    o->check |= round != o->replaced;
+    o->replaced = round;
 }
 
 const struct ovsdb_state *

@@ -57,6 +57,31 @@ cookie_is_ours(uint64_t cookie)
     return (cookie & COOKIE_MAGIC_MASK) == COOKIE_MAGIC;
 }
 
+/* Returns true for a cookie of ofproxyd's present layout version: one of
+ * another is in tables that meant something else. */
+static inline bool
+cookie_is_current(uint64_t cookie)
+{
+    return cookie >> 48 == (COOKIE_MAGIC >> 48 | COOKIE_LAYOUT);
+}
+
+/* The cookies of Antrea's agent (v2):
+ *
+ *    bits   63..48   47..40     39..32   31..0
+ *           round    category   0        object id
+ *
+ * The round is counted up with each start of that agent. */
+#define ANTREA_CATEGORY_MAX 8
+
+/* Returns true for a cookie of Antrea's agent in this round. */
+static inline bool
+cookie_is_antrea(uint64_t cookie, uint16_t round)
+{
+    return cookie >> 48 == round
+           && (cookie >> 40 & 0xff) <= ANTREA_CATEGORY_MAX
+           && (cookie >> 32 & 0xff) == 0 && !cookie_is_ours(cookie);
+}
+
 /* Returns the object id in a cookie of ours. */
 static inline uint32_t
 cookie_object_id(uint64_t cookie)

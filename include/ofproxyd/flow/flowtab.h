@@ -17,6 +17,15 @@
  * Until flowtab_set_complete(true), only items whose key the switch does not
  * hold leave: nothing is changed or removed while the picture is partial.
  *
+ * What a predecessor left (Antrea's agent, an older layout of ours, the flow
+ * with which a switch of its own accord forwards everything) has tables that
+ * mean something else, so no packet may meet some of its flows and some of
+ * ours.  If a dump finds the entry to such a pipeline, a flow in table 0,
+ * nothing at all is sent before flowtab_set_ready(true), and then everything in
+ * one batch, for the switch to carry out as a whole: all flows and groups of
+ * ours put, all flows of the predecessor deleted.  Its groups follow when they
+ * have lingered.
+ *
  * Two owners may want the same key (two Services that claim one address and
  * port): the one with the lower rank, or of equal ranks the one whose name
  * comes first, has it, the other waits its turn.
@@ -46,6 +55,8 @@ struct flowtab_owner {
     uint64_t id;
     int64_t rank;
     const char *name;
+    bool vital; /* A predecessor stays in force while this is set aside.  Does
+                 * not change. */
 };
 
 /* Makes 'items' all that 'owner' wants, instead of what it wanted before, and
@@ -67,6 +78,37 @@ uint64_t flowtab_successor(const struct flowtab *, uint64_t owner);
 
 /* See above.  False at first. */
 void flowtab_set_complete(struct flowtab *, bool complete);
+
+/* Whose flows count as a predecessor's, besides those of other layouts of
+ * ours.  Such flows, and groups, are known and unwanted as if they were
+ * ours. */
+struct flowtab_predecessor {
+    uint16_t rounds[3]; /* Of Antrea's agent: the first 'n_rounds'. */
+    size_t n_rounds;
+    bool groups; /* Groups, whatever their id. */
+    bool normal; /* The flow that sends everything to NORMAL. */
+};
+
+/* To be followed by a dump.  Nobody's at first. */
+void flowtab_set_predecessor(struct flowtab *,
+                             const struct flowtab_predecessor *);
+
+/* Returns what was set. */
+const struct flowtab_predecessor *flowtab_predecessor(const struct flowtab *);
+
+/* Tells whether all that is to take over from a predecessor is wanted by now
+ * ("complete" is not enough: a gateway may be missing).  False at first. */
+void flowtab_set_ready(struct flowtab *, bool ready);
+
+/* True from the dump that found a predecessor's pipeline in force until the
+ * switch has none of its flows any more. */
+bool flowtab_takes_over(const struct flowtab *);
+
+/* True if 'item', of whoever, counts as ours or as the predecessor's. */
+bool flowtab_concerns(const struct flowtab *, const struct fitem *item);
+
+/* True if the flow 'item' counts as Antrea's. */
+bool flowtab_is_antrea(const struct flowtab *, const struct fitem *item);
 
 /* What the switch holds. */
 
@@ -121,6 +163,8 @@ struct flowtab_batch {
  * The keys count as in flight until the batch comes back to one of the
  * functions below, which free it.  At most one batch is out at a time, and
  * none when the table is destroyed.
+ *
+ * While taking over, all changes, whatever the limits.
  *
  * The deletion of a group waits until no flow or group that the switch has
  * names it, whoever owns them, for with the group the flows would go. */
@@ -180,6 +224,7 @@ struct flowtab_stats {
     size_t n_set_aside; /* Owners. */
     size_t n_unwanted;  /* Keys of ours that nobody wants but the switch
                          * has. */
+    size_t n_old_flows, n_old_groups; /* Of a predecessor, on the switch. */
     /* Since creation.  Changes that were confirmed, batches refused. */
     uint64_t n_flow_puts, n_flow_deletes, n_group_puts, n_group_deletes;
     uint64_t n_refused;

@@ -54,6 +54,16 @@ void ofconn_flush(struct ofconn *);
  * instead of after the backoff. */
 void ofconn_kick(struct ofconn *);
 
+/* Makes the connection read again what the bridge holds: to be called after
+ * flowtab_set_predecessor(). */
+void ofconn_redump(struct ofconn *);
+
+/* Deletes the 'n' meters from id 'first' on, but for those that flows of
+ * others use, which would go with them.  Ends when ofconn_meters_are_gone()
+ * (without a connection: never; call it again). */
+void ofconn_delete_meters(struct ofconn *, uint32_t first, unsigned int n);
+bool ofconn_meters_are_gone(const struct ofconn *);
+
 /* True if connected, dumped, and following. */
 bool ofconn_is_up(const struct ofconn *);
 
@@ -73,8 +83,11 @@ struct ofconn_stats {
     long long int state_since_ms;
     uint64_t n_connects; /* Times that the switch answered. */
     uint64_t n_dumps;    /* Completed. */
+    size_t n_dumped;     /* Flows of ours, or of a predecessor, in the last. */
     uint64_t n_bundles, n_bundles_refused;
-    uint64_t n_foreign; /* Changes by others to what is ours. */
+    uint64_t n_foreign;   /* Changes by others to what is ours. */
+    uint64_t n_intruders; /* Flows that an agent of Antrea's put while ours
+                           * were in force. */
     uint64_t n_packet_ins, n_packet_ins_dropped;
     char last_error[256]; /* "" if none. */
     long long int last_error_ms;

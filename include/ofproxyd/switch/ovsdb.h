@@ -53,6 +53,18 @@ struct ovsdb_cfg {
     int layout; /* Kept in the bridge's external_ids. */
 };
 
+/* What external_ids of the bridge tell of who programmed it. */
+struct ovsdb_history {
+    int layout;     /* The layout version of ours, -1: we never did. */
+    int antrea;     /* Antrea's agent did, in this round (roundNum). */
+    int antrea_was; /* As above, but we have taken over from it since. */
+    bool secure;    /* fail_mode. */
+};
+
+/* True if both tell the same. */
+bool ovsdb_history_equals(const struct ovsdb_history *,
+                          const struct ovsdb_history *);
+
 /* A local pod's interface: an Interface of our bridge with a port number whose
  * external_ids carry attached-mac and ip-address.  Antrea's CNI plug-in writes
  * them into the Port, which counts where the Interface has neither.
@@ -76,6 +88,7 @@ struct ovsdb_state {
     struct eth_addr gateway_mac; /* Zero then. */
     uint16_t tunnel_ofport; /* 0 while there is none, or one of another type
                              * than the configured. */
+    struct ovsdb_history history; /* All -1 without a bridge. */
     char ovs_version[32];
     const struct ovsdb_pod *pods; /* Sorted by 'iface'. */
     size_t n_pods;
@@ -97,6 +110,28 @@ void ovsdb_set_filled(struct ovsdb *, bool filled);
 /* Sets the MTU that the gateway port is to have (Interface.mtu_request), in
  * bytes.  Less than 68, which the database refuses, leaves it alone. */
 void ovsdb_set_gateway_mtu(struct ovsdb *, uint16_t mtu);
+
+/* What is not to be changed on an existing bridge. */
+enum ovsdb_hold {
+    OVSDB_HOLD_NONE,
+
+    /* fail_mode, unless it is secure already: a change makes the switch take
+     * all flows away. */
+    OVSDB_HOLD_FAIL_MODE,
+
+    /* Also table names, layout version and whatever else belongs to flows that
+     * are not yet there: a predecessor's are in force. */
+    OVSDB_HOLD_ALL
+};
+
+/* Changes what is held; OVSDB_HOLD_NONE at first. */
+void ovsdb_set_hold(struct ovsdb *, enum ovsdb_hold);
+
+/* The flows of Antrea's agent, which called its last round 'round', are gone:
+ * that round is taken out of roundNum, so that the next start of that agent is
+ * one on a bridge that is new to it, and kept under a name of ours, since
+ * flows of it may turn up if it still runs. */
+void ovsdb_set_replaced(struct ovsdb *, int round);
 
 /* Returns the snapshot; see there for how long it is valid. */
 const struct ovsdb_state *ovsdb_state(const struct ovsdb *);
