@@ -236,7 +236,7 @@ agent_in_sync(const struct agent *a)
 {
     return a->complete && ofconn_is_up(a->ofconn) && !model_has_dirty(a->model)
            && !a->local_changed && flowtab_in_sync(a->flowtab)
-           && host_in_sync(a->host);
+           && takeover_is_done(a->takeover) && host_in_sync(a->host);
 }
 
 void

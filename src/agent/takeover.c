@@ -12,6 +12,8 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "ofproxyd/flow/cookie.h"
+
 VLOG_DEFINE_THIS_MODULE(takeover);
 
 /* Meters of Antrea's agent: of its packets to the controller. */
@@ -27,6 +29,7 @@ struct takeover {
     bool began;                   /* What is below was read once. */
     struct ovsdb_history history; /* As it was last. */
     uint64_t n_dumps;             /* That were looked at. */
+    bool looked;                  /* At one since the history changed. */
     bool taking_over;             /* As it was last. */
     bool ready;                   /* As it was last. */
     long long int ready_ms;       /* Since when. */
@@ -54,15 +57,19 @@ takeover_destroy(struct takeover *t)
 
 /* What to look for. */
 
+/* A round whose cookies are ours in the first place is not looked for. */
 static void
 add_round(struct flowtab_predecessor *p, int round)
 {
+    if (round < 0 || cookie_is_ours((uint64_t) round << 48)) {
+        return;
+    }
     for (size_t i = 0; i < p->n_rounds; i++) {
         if (p->rounds[i] == round) {
             return;
         }
     }
-    if (round >= 0 && p->n_rounds < ARRAY_SIZE(p->rounds)) {
+    if (p->n_rounds < ARRAY_SIZE(p->rounds)) {
         p->rounds[p->n_rounds++] = round;
     }
 }
@@ -113,6 +120,7 @@ follow_history(struct takeover *t, const struct ovsdb_history *h)
                       t->cfg.bridge, h->antrea);
         }
         t->replaced = -1;
+        t->looked = false;
         ofconn_redump(t->cfg.ofconn);
     }
     t->began = true;
@@ -146,6 +154,7 @@ look_at_dump(struct takeover *t, const struct flowtab_stats *s)
         return;
     }
     t->n_dumps = o.n_dumps;
+    t->looked = true;
     t->may_flush |= !o.n_dumped || t->history.secure;
     if (flowtab_takes_over(t->cfg.flowtab)) {
         struct ds ds = DS_EMPTY_INITIALIZER;
@@ -190,7 +199,7 @@ static void
 clean_up(struct takeover *t, const struct flowtab_stats *s)
 {
     if (t->history.antrea < 0 || t->replaced == t->history.antrea || !t->ready
-        || s->n_old_flows || s->n_old_groups) {
+        || !t->looked || s->n_old_flows || s->n_old_groups) {
         return;
     }
     ofconn_delete_meters(t->cfg.ofconn, ANTREA_METER, N_ANTREA_METERS);
@@ -244,6 +253,12 @@ takeover_run(struct takeover *t, bool ready)
     clean_up(t, &s);
     set_hold(t);
     note_intruders(t);
+}
+
+bool
+takeover_is_done(const struct takeover *t)
+{
+    return t->looked && !t->taking_over && t->history.antrea < 0;
 }
 
 void

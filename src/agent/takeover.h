@@ -34,6 +34,9 @@ void takeover_destroy(struct takeover *); /* NULL is allowed. */
  * wanted is rendered, and nothing that it depends on is missing. */
 void takeover_run(struct takeover *, bool ready);
 
+/* True if nothing of a predecessor is left. */
+bool takeover_is_done(const struct takeover *);
+
 /* A line on the predecessor that is still in force, or nothing. */
 void takeover_format(const struct takeover *, struct ds *);
 

@@ -108,13 +108,13 @@ have_flow(struct ofconn *c, const struct ofputil_flow_stats *fs)
         .ofpacts_len = fs->ofpacts_len,
     };
     struct fitem *item = fitem_from_flow(&flow);
+    c->stats.n_dumped++;
     if (!flowtab_concerns(c->flowtab, item)) {
         ofconn_old_note_flow(c, item, fs);
         fitem_unref(item);
         return;
     }
     c->n_dumped_flows += cookie_is_ours(flow.cookie);
-    c->stats.n_dumped++;
     flowtab_have(c->flowtab, item);
 }
 

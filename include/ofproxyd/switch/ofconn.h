@@ -83,7 +83,8 @@ struct ofconn_stats {
     long long int state_since_ms;
     uint64_t n_connects; /* Times that the switch answered. */
     uint64_t n_dumps;    /* Completed. */
-    size_t n_dumped;     /* Flows of ours, or of a predecessor, in the last. */
+    size_t n_dumped;     /* Flows in the last, those of others only where a
+                          * predecessor is looked for. */
     uint64_t n_bundles, n_bundles_refused;
     uint64_t n_foreign;   /* Changes by others to what is ours. */
     uint64_t n_intruders; /* Flows that an agent of Antrea's put while ours
