@@ -133,12 +133,15 @@ format_predecessor(const struct takeover *t, const struct flowtab_stats *s,
                    struct ds *ds)
 {
     if (t->history.antrea >= 0) {
-        ds_put_format(ds, "Antrea's agent (roundNum %d)", t->history.antrea);
+        ds_put_format(ds, "was programmed by Antrea's agent (roundNum %d)",
+                      t->history.antrea);
     } else if (t->history.layout >= 0) {
-        ds_put_format(ds, "an ofproxyd with another layout of tables (%d)",
+        ds_put_format(ds,
+                      "was programmed by an ofproxyd with another layout of "
+                      "tables (%d)",
                       t->history.layout);
     } else {
-        ds_put_cstr(ds, "another master");
+        ds_put_cstr(ds, "forwards by itself");
     }
     ds_put_format(ds, ", %zu flows, %zu groups", s->n_old_flows,
                   s->n_old_groups);
@@ -162,7 +165,7 @@ look_at_dump(struct takeover *t, const struct flowtab_stats *s)
         t->taking_over = true;
         t->ready_ms = time_msec();
         format_predecessor(t, s, &ds);
-        VLOG_INFO("bridge %s was programmed by %s: they stay in force until "
+        VLOG_INFO("bridge %s %s: they stay in force until "
                   "all of ours can take their place at once",
                   t->cfg.bridge, ds_cstr(&ds));
         ds_destroy(&ds);
@@ -268,7 +271,7 @@ takeover_format(const struct takeover *t, struct ds *ds)
         struct flowtab_stats s;
 
         flowtab_get_stats(t->cfg.flowtab, &s);
-        ds_put_cstr(ds, "predecessor: ");
+        ds_put_cstr(ds, "predecessor: the bridge ");
         format_predecessor(t, &s, ds);
         ds_put_format(ds, "; %s\n", t->ready ? "being replaced" : "in force");
     }

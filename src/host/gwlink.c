@@ -225,10 +225,15 @@ is_named(const struct gwlink *gw, const struct cidr *cidr)
     return false;
 }
 
-/* Names the addresses found that are not ours, once. */
+/* Names the addresses found that are not ours, once.  Not before it is known
+ * which are: an agent of Antrea's has given the link the same as we will. */
 static void
 name_foreign(struct gwlink *gw)
 {
+    if (!gw->complete) {
+        return;
+    }
+
     struct cidr *foreign = xcalloc(MAX(gw->n_found, 1), sizeof *foreign);
     size_t n = 0;
 

@@ -125,7 +125,7 @@ def test_c10_antreas_bridge_is_taken_over_in_one_bundle(rig):
                         "flows, %d groups" % (len(before[0]),
                                               len(before[1])))
     rig.daemon.wait_log("endpointslices: listed")
-    assert "predecessor: Antrea's agent" in rig.daemon.appctl("sync")
+    assert "predecessor: the bridge was programmed by Antrea's agent" in rig.daemon.appctl("sync")
     assert rig.switch.state() == before
     assert not changes(rig)
     assert other.mark_left() == 5
@@ -461,7 +461,7 @@ def test_a_switch_that_forwards_by_itself_does_so_until_ours_is_there(rig):
     assert before[0] == ["cookie=0x0, table=0, priority=0 actions=NORMAL"]
     rig.api.fault(resource="services", verb="list", delay=.5)
     rig.daemon.start()
-    rig.daemon.wait_log("bridge br-int was programmed by another master")
+    rig.daemon.wait_log("bridge br-int forwards by itself")
     assert rig.switch.state() == before
     rig.wait_settled()
     assert len(bundles(rig)) == 1

@@ -75,16 +75,25 @@ def src(address):
     return "ip,nw_src=" + address
 
 
-def table(name):
-    """Its number."""
-    return TABLES.index(name)
+def with_more(tables=TABLES):
+    """The tables with some that options of that agent bring, so that all
+    numbers after the fifth are others."""
+    made = list(tables)
+    for new, before in (("PipelineIPClassifier", "UnSNAT"),
+                        ("NodePortMark", "SessionAffinity"),
+                        ("DSRServiceMark", "EndpointDNAT"),
+                        ("EgressQoS", "L3DecTTL"),
+                        ("TrafficControl", "IngressSecurityClassifier")):
+        made.insert(made.index(before), new)
+    return tuple(made)
 
 
 class Antrea:
     """See the module."""
 
     def __init__(self, switch, gateway, pods=(), services=(), cidrs=(),
-                 round_=1):
+                 round_=1, tables=TABLES):
+        self.tables = tables
         self.switch, self.gateway = switch, gateway
         self.pods, self.services = list(pods), list(services)
         self.cidrs = [str(c) for c in cidrs]
@@ -98,22 +107,28 @@ class Antrea:
         """A cookie of this round."""
         return self.round << 48 | category << 40 | object_id
 
+    def numbered(self, text):
+        """Text with table names in <> replaced by numbers."""
+        for number, name in enumerate(self.tables):
+            text = text.replace("<%s>" % name, str(number))
+        return text
+
     def flow(self, where, priority, match, actions, category=PODS,
              object_id=0):
         """One more flow; "NEXT" and table names in <> become numbers."""
-        following = TABLES[(table(where) + 1) % len(TABLES)]
-        actions = actions.replace("NEXT", "goto_table:<%s>" % following)
-        for number, name in enumerate(TABLES):
-            actions = actions.replace("<%s>" % name, str(number))
+        number = self.tables.index(where)
+        following = self.tables[(number + 1) % len(self.tables)]
+        actions = self.numbered(
+            actions.replace("NEXT", "goto_table:<%s>" % following))
         self.flows.append("cookie=0x%x,table=%d,priority=%d%s,actions=%s" % (
-            self.cookie(category, object_id), table(where), priority,
+            self.cookie(category, object_id), number, priority,
             match and "," + match, actions))
 
     def render(self):
         """Makes all flows and groups."""
         self.flows, self.groups = [], []
         self._group_ids = itertools.count(1)
-        for name in TABLES:
+        for name in self.tables:
             if name in DROPS:
                 self.flow(name, 0, "", "drop", DEFAULT)
             elif name not in NO_MISS:
@@ -275,9 +290,8 @@ class Antrea:
                       "ct(commit,table=<AntreaPolicyEgressRule>,zone=%d,"
                       "nat(dst=%s),exec(set_field:0x10/0x10->ct_mark))"
                       % (ZONES[6 if v6 else 4][0], endpoint), SERVICE)
-        for number, name in enumerate(TABLES):
-            buckets = buckets.replace("<%s>" % name, str(number))
-        self.groups.append("group_id=%d,type=select%s" % (group_id, buckets))
+        self.groups.append("group_id=%d,type=select%s"
+                           % (group_id, self.numbered(buckets)))
         match = "%s,%s=%s,tp_dst=%d" % (
             proto, "ipv6_dst" if v6 else "nw_dst", service.address,
             service.port)
