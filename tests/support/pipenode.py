@@ -2,7 +2,7 @@
 """Nodes whose bridge is the pipeline's, without a daemon: a switch with dummy
 ports, flows as pipe-probe renders them, frames put in and taken out by hand.
 
-    with PipeNode(directory, 1, "encap") as node, PipeNode(..., 2, ...) as peer:
+    with PipeNode(directory, 1, "encap") as node, PipeNode(...) as peer:
         node.connect(peer)
         node.tunnel(peer)
         node.load()

@@ -30,7 +30,7 @@
     COOKIE_CATEGORY(PIPELINE, 0, "pipeline", "0")                          \
     COOKIE_CATEGORY(POD, 1, "pod", "the pod's OpenFlow port")              \
     COOKIE_CATEGORY(SERVICE, 3, "service", "a Service port in one family") \
-    COOKIE_CATEGORY(NODE, 5, "node", "another node")           \
+    COOKIE_CATEGORY(NODE, 5, "node", "another node")                       \
     COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster", "reserved")
 
 enum cookie_category {
