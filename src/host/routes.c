@@ -41,6 +41,8 @@ struct route_node {
     int error;               /* Of the last try; named already. */
     bool present;            /* The kernel has 'have', ours. */
     bool misled;             /* On a link that the next hop is not on. */
+    bool asked;              /* The kernel was, and has yet to tell the link
+                              * that it chose, which counts. */
     bool shadowed;           /* The kernel has one that isn't ours. */
     bool named;              /* The latter has been logged. */
 };
@@ -457,6 +459,11 @@ routes_changed(struct routes *rs, const struct hostnl_route *r, bool gone)
     if (!gone) {
         node = get_node(rs, &r->dst);
         set_present(rs, node, r);
+        if (node->n_wishes && node->want.underlay && !node->asked
+            && !onlink_allows(&rs->onlink, &r->via, r->ifindex)) {
+            rs->unsure = true;
+        }
+        node->asked = false;
     } else if (!node || !node->present
                || (node->have.ifindex && node->have.ifindex != r->ifindex)
                || !ip_equals(&node->have.via, &r->via)) {
@@ -464,7 +471,7 @@ routes_changed(struct routes *rs, const struct hostnl_route *r, bool gone)
     } else {
         node->present = false;
     }
-    return settle(rs, node);
+    return settle(rs, node) || rs->unsure;
 }
 
 bool
@@ -554,6 +561,7 @@ add_route(struct routes *rs, struct hostnl *nl, struct route_node *node)
         fail(rs, node, error, &err);
     } else {
         set_present(rs, node, &r);
+        node->asked = node->want.underlay;
         settle(rs, node);
     }
 }

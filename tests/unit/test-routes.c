@@ -1,273 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The difference between wanted and existing routes, against a kernel of a few
- * lines that can be told to fail and whose notifications can come late. */
+ * lines. */
 
-#include <errno.h>
-#include <linux/rtnetlink.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
-#include <openvswitch/util.h>
 #include <openvswitch/vlog.h>
-#include <util.h>
 
-#include "../../src/host/routes.h"
-
-#define GATEWAY 7 /* Link index. */
-#define PLENTY  1000
-
-/* The kernel: in place of hostnl.c. */
-
-struct kernel {
-    struct hostnl_route routes[64];
-    size_t n;
-    struct {
-        struct hostnl_route route;
-        bool gone;
-    } events[256];
-    size_t n_events;
-    size_t n_requests;
-    char order[64]; /* '+' and '-' for what was done. */
-    int add_error;  /* For routes to 10.9.0.0/16. */
-    int del_error;  /* For all. */
-};
-static struct kernel kernel;
-
-static void
-notify(const struct hostnl_route *r, bool gone)
-{
-    assert_true(kernel.n_events < ARRAY_SIZE(kernel.events));
-    kernel.events[kernel.n_events].route = *r;
-    kernel.events[kernel.n_events++].gone = gone;
-}
-
-static struct hostnl_route *
-kernel_find(const struct hostnl_route *r)
-{
-    for (size_t i = 0; i < kernel.n; i++) {
-        struct hostnl_route *k = &kernel.routes[i];
-
-        if (k->dst.plen == r->dst.plen && ip_equals(&k->dst.ip, &r->dst.ip)
-            && k->metric == r->metric) {
-            return k;
-        }
-    }
-    return NULL;
-}
-
-static void
-kernel_put(const struct hostnl_route *r)
-{
-    struct hostnl_route *k = kernel_find(r);
-
-    if (!k) {
-        assert_true(kernel.n < ARRAY_SIZE(kernel.routes));
-        k = &kernel.routes[kernel.n++];
-    }
-    *k = *r;
-    notify(r, false);
-}
-
-static void
-kernel_remove(struct hostnl_route *k)
-{
-    notify(k, true);
-    *k = kernel.routes[--kernel.n];
-}
-
-static void
-did(char what)
-{
-    if (kernel.n_requests < sizeof kernel.order - 1) {
-        kernel.order[kernel.n_requests] = what;
-    }
-    kernel.n_requests++;
-}
-
-int
-hostnl_route_add(struct hostnl *nl OVS_UNUSED, const struct hostnl_route *r,
-                 bool replace, struct err *err)
-{
-    struct cidr bad;
-
-    did('+');
-    assert_int_equal(cidr_parse("10.9.0.0/16", &bad), 0);
-    err_set(err, "injected");
-    if (kernel.add_error && cidr_contains(&bad, &r->dst.ip)) {
-        return kernel.add_error;
-    }
-    if (!replace && kernel_find(r)) {
-        return EEXIST;
-    }
-    kernel_put(r);
-    return 0;
-}
-
-int
-hostnl_route_del(struct hostnl *nl OVS_UNUSED, const struct hostnl_route *r,
-                 struct err *err)
-{
-    struct hostnl_route *k = kernel_find(r);
-
-    did('-');
-    err_set(err, "injected");
-    if (kernel.del_error) {
-        return kernel.del_error;
-    }
-    if (!k || k->protocol != r->protocol) {
-        return ESRCH;
-    }
-    kernel_remove(k);
-    return 0;
-}
-
-/* Helpers. */
-
-static struct ip
-ip(const char *s)
-{
-    struct ip ret;
-
-    assert_int_equal(ip_from_string(s, &ret), 0);
-    return ret;
-}
-
-/* Of a route that is wanted: "10.1.0.0/16" or "10.1.0.0/16 VIA". */
-static struct host_route
-wanted(const char *s)
-{
-    char dst[64], via[64] = "169.254.0.253";
-    struct host_route r = { .via = ip("::") };
-
-    assert_true(sscanf(s, "%63s %63s", dst, via) >= 1);
-    assert_int_equal(cidr_parse(dst, &r.dst), 0);
-    r.via = ip(via);
-    return r;
-}
-
-static struct hostnl_route
-existing(const char *s, uint8_t protocol, uint32_t metric)
-{
-    struct host_route w = wanted(s);
-
-    return (struct hostnl_route){
-        .ifindex = GATEWAY,
-        .dst = w.dst,
-        .via = w.via,
-        .metric = metric,
-        .protocol = protocol,
-        .type = RTN_UNICAST,
-    };
-}
-
-/* Wants the routes in a list "A,B,C". */
-static bool
-want(struct routes *rs, const char *list, bool complete)
-{
-    struct host_route routes[32];
-    size_t n = 0;
-    char *copy = xstrdup(list), *save = NULL;
-
-    for (char *s = strtok_r(copy, ",", &save); s;
-         s = strtok_r(NULL, ",", &save)) {
-        routes[n++] = wanted(s);
-    }
-    free(copy);
-    return routes_set(rs, routes, n, complete);
-}
-
-static void
-dump(struct routes *rs)
-{
-    routes_start_dump(rs, GATEWAY);
-    for (size_t i = 0; i < kernel.n; i++) {
-        routes_have(rs, &kernel.routes[i]);
-    }
-    routes_dumped(rs);
-}
-
-/* Hands out the notifications.  True if one calls for a repair. */
-static bool
-hear(struct routes *rs)
-{
-    bool drift = false;
-
-    for (size_t i = 0; i < kernel.n_events; i++) {
-        drift |=
-            routes_changed(rs, &kernel.events[i].route, kernel.events[i].gone);
-    }
-    kernel.n_events = 0;
-    return drift;
-}
-
-static void
-run(struct routes *rs)
-{
-    size_t budget = PLENTY;
-
-    memset(kernel.order, 0, sizeof kernel.order);
-    kernel.n_requests = 0;
-    routes_run(rs, NULL, &budget);
-}
-
-/* The kernel's routes with our protocol, in order, as one string. */
-static int
-compare_strings(const void *a, const void *b)
-{
-    return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
-static const char *
-ours(void)
-{
-    static char buf[4096];
-    char *s[64];
-    size_t n = 0;
-
-    for (size_t i = 0; i < kernel.n; i++) {
-        const struct hostnl_route *k = &kernel.routes[i];
-        char dst[CIDR_STRLEN], via[IP_STRLEN];
-
-        if (k->protocol == HOST_RTPROT) {
-            s[n++] = xasprintf("%s %s %u", cidr_to_string(&k->dst, dst),
-                               ip_to_string(&k->via, via), k->metric);
-        }
-    }
-    if (n) {
-        qsort(s, n, sizeof *s, compare_strings);
-    }
-    buf[0] = '\0';
-    for (size_t i = 0; i < n; i++) {
-        snprintf(buf + strlen(buf), sizeof buf - strlen(buf), "%s%s",
-                 i ? "," : "", s[i]);
-        free(s[i]);
-    }
-    return buf;
-}
-
-static struct routes rs;
-
-static int
-setup(void **state OVS_UNUSED)
-{
-    memset(&kernel, 0, sizeof kernel);
-    routes_init(&rs);
-    dump(&rs);
-    return 0;
-}
-
-static int
-teardown(void **state OVS_UNUSED)
-{
-    routes_uninit(&rs);
-    return 0;
-}
+#include "../support/routeskernel.h"
 
 /* Tests. */
 
@@ -502,22 +241,6 @@ impossible_wishes_are_left_out(void **state OVS_UNUSED)
     assert_int_equal(rs.n_wanted, 0);
 }
 
-static bool
-want_one(const char *s)
-{
-    struct host_route r = wanted(s);
-
-    return routes_want(&rs, &r);
-}
-
-static bool
-unwant_one(const char *s)
-{
-    struct host_route r = wanted(s);
-
-    return routes_unwant(&rs, &r.dst);
-}
-
 static void
 one_wish_more_or_less_costs_one_request(void **state OVS_UNUSED)
 {
@@ -573,7 +296,10 @@ random_list(char *buf, size_t size)
 
         if (dice) {
             snprintf(buf + strlen(buf), size - strlen(buf), "%s10.%d.0.0/16%s",
-                     buf[0] ? "," : "", i, dice == 1 ? " 192.0.2.1" : "");
+                     buf[0] ? "," : "", i,
+                     dice == 1   ? " 192.0.2.1"
+                     : dice == 2 ? " 192.0.2.1 u"
+                                 : "");
         }
     }
 }
@@ -604,7 +330,9 @@ random_drift(void)
     char s[64];
 
     snprintf(s, sizeof s, "10.%d.0.0/16%s", rand() % 9 + 1,
-             rand() % 3 ? "" : " 192.0.2.1");
+             rand() % 3   ? ""
+             : rand() % 2 ? " 192.0.2.1"
+                          : " 192.0.2.1 u");
     struct hostnl_route r =
         existing(s, HOST_RTPROT, rand() % 4 ? ROUTES_METRIC : 5);
     struct hostnl_route *k = kernel_find(&r);
@@ -624,6 +352,8 @@ after_any_sequence_the_kernel_has_what_is_wanted(void **state OVS_UNUSED)
 
     print_message("SEED=%u\n", seed);
     srand(seed);
+    boot();
+    dump(&rs);
     for (int i = 0; i < 20000; i++) {
         int dice = rand() % 10;
 
@@ -665,7 +395,7 @@ after_any_sequence_the_kernel_has_what_is_wanted(void **state OVS_UNUSED)
             ovs_strlcpy(first, ours(), sizeof first);
 
             /* A cold start. */
-            memset(&kernel, 0, sizeof kernel);
+            boot();
             routes_uninit(&rs);
             routes_init(&rs);
             dump(&rs);
