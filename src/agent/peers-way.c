@@ -151,3 +151,12 @@ way_find(const struct peers_env *env, const struct ip transport[N_IP_FAMILIES],
     return find_by_family(env, &transport[f], f, peer)
            || find_by_family(env, &transport[other], other, peer);
 }
+
+const char *
+way_missing_text(const struct peers_env *env, const struct cidr *net)
+{
+    return env->mode == CFG_NO_ENCAP
+                   && ip_is_none(&env->transport[ip_family(&net->ip)].ip)
+               ? "this node has no transport address of that family"
+               : "the node has no address that this node can use";
+}

@@ -45,4 +45,7 @@ enum way_flaw way_find_flaw(const struct peers_env *,
 bool way_find(const struct peers_env *,
               const struct ip transport[N_IP_FAMILIES], struct peer *peer);
 
+/* Why way_find() finds no way to the network 'net'. */
+const char *way_missing_text(const struct peers_env *, const struct cidr *net);
+
 #endif /* src/agent/peers-way.h */

@@ -294,7 +294,7 @@ resolve_net(const struct peers *p, const struct entry *e,
     } else if (!claim->has) {
         describe_blocker(claim, ds);
     } else {
-        ds_put_cstr(ds, "the node has no address that this node can use");
+        ds_put_cstr(ds, way_missing_text(&p->env, &claim->net));
     }
     return false;
 }
@@ -390,13 +390,20 @@ take_id(struct peers *p, struct entry *e, const struct peer_set *set)
                 || idpool_alloc(p->ids, hash, &e->object_id);
 }
 
+/* Isn't 'problem' what was told last? */
+static bool
+is_news(const struct entry *e, const char *problem)
+{
+    return strcmp(problem, e->told ? e->told : "") != 0;
+}
+
 /* Hands out 'now', which is taken over, for 'e'.  'problem' NULL means that it
  * is not looked at yet. */
 static void
 hand_out(struct peers *p, struct entry *e, struct peer_set now,
          const char *problem, struct peers_change *ret)
 {
-    const char *told = e->told ? e->told : "";
+    bool news = problem && is_news(e, problem);
 
     take_id(p, e, &now);
     p->last_was = e->shown;
@@ -408,9 +415,9 @@ hand_out(struct peers *p, struct entry *e, struct peer_set now,
         .n_was = p->last_was.n,
         .now = now.peers,
         .n_now = now.n,
-        .news = problem && strcmp(problem, told) != 0,
+        .news = news,
     };
-    if (problem && strcmp(problem, told) != 0) {
+    if (news) {
         free(e->told);
         e->told = problem[0] ? xstrdup(problem) : NULL;
     }
@@ -443,8 +450,7 @@ give_back(struct peers *p, struct entry *e, struct peers_change *ret)
     struct peer_set now = resolve(p, e, &problem);
     struct peer_set kept = intersect(&e->shown, &now);
     bool loses = kept.n < e->shown.n;
-    bool differs = !sets_equal(&kept, &now)
-                   || strcmp(ds_cstr(&problem), e->told ? e->told : "");
+    bool differs = !sets_equal(&kept, &now) || is_news(e, ds_cstr(&problem));
 
     move_to(p, e, differs || e->gone ? ENTRY_GAINING : ENTRY_IDLE);
     free(now.peers);
@@ -464,8 +470,8 @@ give(struct peers *p, struct entry *e, struct peers_change *ret)
 {
     struct ds problem;
     struct peer_set now = resolve(p, e, &problem);
-    bool differs = !sets_equal(&e->shown, &now)
-                   || strcmp(ds_cstr(&problem), e->told ? e->told : "");
+    bool differs =
+        !sets_equal(&e->shown, &now) || is_news(e, ds_cstr(&problem));
 
     move_to(p, e, ENTRY_IDLE);
     if (e->gone) {

@@ -46,6 +46,8 @@ enum peer_path {
 #undef PEER_PATH
 };
 
+#define N_PEER_PATHS 3
+
 /* Returns "tunnel", "direct" or "underlay". */
 const char *peer_path_name(enum peer_path);
 
@@ -143,9 +145,9 @@ bool peers_has_change(const struct peers *);
 void peers_format(const struct peers *, struct ds *);
 
 struct peers_counts {
-    size_t n_nodes;       /* Other Nodes that are known. */
-    size_t n_networks[3]; /* Handed out, by enum peer_path. */
-    size_t n_problems;    /* Nodes with a problem. */
+    size_t n_nodes;                  /* Other Nodes that are known. */
+    size_t n_networks[N_PEER_PATHS]; /* Handed out, by enum peer_path. */
+    size_t n_problems;               /* Nodes with a problem. */
 };
 /* Sets '*ret' to the numbers of what was handed out. */
 void peers_count(const struct peers *, struct peers_counts *ret);

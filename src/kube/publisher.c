@@ -26,7 +26,7 @@ VLOG_DEFINE_THIS_MODULE(kube_publisher);
 #define PATCH_TOTAL_MS 30000
 
 /* What is refused is tried again after so many of the longest pauses: five to
- * ten minutes. */
+ * six minutes. */
 #define SLOWER 10
 
 void
@@ -98,12 +98,10 @@ put_target(const struct publisher *pub, struct ds *ds)
 {
     ds_put_cstr(ds, "/api/v1/nodes/");
     for (const char *p = model_node_name(pub->env->model); *p; p++) {
-        unsigned char c = *p;
-
-        if (isalnum(c) || strchr("-._", c)) {
-            ds_put_char(ds, c);
+        if (isalnum((unsigned char) *p) || strchr("-._", *p)) {
+            ds_put_char(ds, *p);
         } else {
-            ds_put_format(ds, "%%%02X", c);
+            ds_put_format(ds, "%%%02X", (unsigned char) *p);
         }
     }
 }
@@ -195,8 +193,7 @@ finish_patch(struct publisher *pub, const struct http_result *result)
               && result->status < 300;
 
     if (is_refusal(result->status)) {
-        pause_ms = pub->backoff.max_ms * SLOWER
-                   + watcher_random(pub->env) % pub->backoff.max_ms;
+        pause_ms += pub->backoff.max_ms * SLOWER;
     }
     if (result->retry_after_s) {
         pause_ms =

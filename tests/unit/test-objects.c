@@ -189,22 +189,22 @@ node_parts_init(struct node_parts *p)
     CHANGE(p.endpoints[0].serving = false)  \
     CHANGE(p.endpoints[1].terminating = false)
 
-#define NODE_CHANGES                    \
-    CHANGE(p.name[0] = 'x')             \
-    CHANGE(p.uid[0] = 'x')              \
-    CHANGE(p.node.meta.created_s++)     \
-    CHANGE(p.zone[0] = 'x')             \
-    CHANGE(p.node.zone = "")            \
-    CHANGE(p.node.deleting = true)      \
-    CHANGE(p.node.to_be_deleted = true) \
-    CHANGE(p.node.transport_is_bad = true) \
-    CHANGE(p.node.transport[IP_V4] = v4(0xc0000201)) \
+#define NODE_CHANGES                                  \
+    CHANGE(p.name[0] = 'x')                           \
+    CHANGE(p.uid[0] = 'x')                            \
+    CHANGE(p.node.meta.created_s++)                   \
+    CHANGE(p.zone[0] = 'x')                           \
+    CHANGE(p.node.zone = "")                          \
+    CHANGE(p.node.deleting = true)                    \
+    CHANGE(p.node.to_be_deleted = true)               \
+    CHANGE(p.node.transport_is_bad = true)            \
+    CHANGE(p.node.transport[IP_V4] = v4(0xc0000201))  \
     CHANGE(p.node.transport[IP_V6].in6.s6_addr[15]++) \
-    CHANGE(p.node.n_pod_cidrs = 1)      \
-    CHANGE(p.pod_cidrs[0].ip = v4(77))  \
-    CHANGE(p.pod_cidrs[1].plen++)       \
-    CHANGE(p.node.n_addresses = 1)      \
-    CHANGE(p.addresses[1].ip = v4(77))  \
+    CHANGE(p.node.n_pod_cidrs = 1)                    \
+    CHANGE(p.pod_cidrs[0].ip = v4(77))                \
+    CHANGE(p.pod_cidrs[1].plen++)                     \
+    CHANGE(p.node.n_addresses = 1)                    \
+    CHANGE(p.addresses[1].ip = v4(77))                \
     CHANGE(p.addresses[1].external = false)
 
 /* Defines a test that packs KIND with each of the changes. */

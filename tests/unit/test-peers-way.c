@@ -95,8 +95,9 @@ static const struct {
       "+2001:db8:10:2::/64 tunnel 192.0.2.2" },
     { ENV(NO_ENCAP, V4, BOTH), "10.10.2.0/24 2001:db8:10:2::/64",
       "192.0.2.2 2001:db8::2", NULL,
-      "+10.10.2.0/24 direct 192.0.2.2 " OUT("2001:db8:10:2::/64",
-                                            NO_ADDRESS) },
+      "+10.10.2.0/24 direct 192.0.2.2 " OUT(
+          "2001:db8:10:2::/64",
+          "this node has no transport address of that family") },
     { ENV(NO_ENCAP, BOTH, BOTH), "10.10.2.0/24 2001:db8:10:2::/64",
       "2001:db8::2", NULL,
       "+2001:db8:10:2::/64 direct 2001:db8::2 " OUT("10.10.2.0/24",
