@@ -18,6 +18,7 @@
 #include <timeval.h>
 #include <unixctl.h>
 #include <util.h>
+#include <uuid.h>
 
 #include "ofproxyd/agent/agent.h"
 #include "ofproxyd/agent/cleanup.h"
@@ -277,6 +278,17 @@ cmd_services(int argc, const char *argv[], void *agent, struct ds *ds,
 }
 
 static int
+cmd_nodes(int argc, const char *argv[], void *agent, struct ds *ds,
+          struct err *err)
+{
+    (void) argc;
+    (void) argv;
+    (void) err;
+    agent_format_nodes(agent, ds);
+    return 0;
+}
+
+static int
 cmd_sync(int argc, const char *argv[], void *agent, struct ds *ds,
          struct err *err)
 {
@@ -389,6 +401,7 @@ run(const struct setup *setup, const struct args *args)
         { "services", "", 0, 0, cmd_services, agent },
         { "endpoints", "NAMESPACE/NAME", 1, 1, cmd_endpoints, agent },
         { "flows", "NAMESPACE/NAME", 1, 1, cmd_flows, agent },
+        { "nodes", "", 0, 0, cmd_nodes, agent },
         { "sync", "", 0, 0, cmd_sync, agent },
         { "exit", "", 0, 0, cmd_exit, &stop },
     };
@@ -438,6 +451,7 @@ main(int argc, char *argv[])
     }
     setup.node_name = find_node_name(&args);
     daemonize();
+    uuid_init(); /* Ends the process if there is no descriptor for it. */
     error = run(&setup, &args);
     free(setup.node_name);
     kubeconfig_uninit(&setup.kubeconfig);

@@ -6,9 +6,11 @@
 
 #include "latency.h"
 #include "local.h"
+#include "net.h"
 #include "ofproxyd/agent/agent.h"
 #include "ofproxyd/flow/flowtab.h"
 #include "ofproxyd/host/host.h"
+#include "ofproxyd/host/rules.h"
 #include "ofproxyd/kube/kube.h"
 #include "ofproxyd/model/model.h"
 #include "ofproxyd/switch/ofconn.h"
@@ -16,6 +18,7 @@
 #include "pacer.h"
 #include "services.h"
 #include "takeover.h"
+#include "ways.h"
 
 struct agent {
     const struct cfg *cfg;
@@ -25,8 +28,11 @@ struct agent {
     struct flowtab *flowtab;
     struct ofconn *ofconn;
     struct host *host;
+    struct rules *rules;
     struct services *services;
     struct local *local;
+    struct net *net;
+    struct ways *ways;
     struct takeover *takeover;
 
     struct pacer pacer;

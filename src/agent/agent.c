@@ -17,8 +17,10 @@
 
 VLOG_DEFINE_THIS_MODULE(agent);
 
-/* The gateway port's number for a port that we make (Antrea's). */
+/* The numbers of ports that we make, and the tunnel port's name (Antrea's). */
 #define GATEWAY_OFPORT 32769
+#define TUNNEL_OFPORT  32768
+#define TUNNEL_NAME    "antrea-tun0"
 
 /* How long one turn may render: probes, echo requests and the control socket
  * are to be answered within 100 ms. */
@@ -53,7 +55,16 @@ create_ovsdb(struct agent *a)
         .tables = tables,
         .n_tables = n_pipe_tables,
         .layout = COOKIE_LAYOUT,
+        .tunnel_type = cfg_tunnel_type_to_string(a->cfg->tunnel_type),
+        .tunnel_port = a->cfg->tunnel_port,
+        .tunnel_csum = a->cfg->tunnel_csum,
+        .tunnel_ofport = TUNNEL_OFPORT,
     };
+
+    if (a->cfg->traffic_encap_mode == CFG_ENCAP
+        || a->cfg->traffic_encap_mode == CFG_HYBRID) {
+        cfg.tunnel = TUNNEL_NAME;
+    }
 
     for (size_t i = 0; i < n_pipe_tables; i++) {
         tables[i].id = pipe_tables[i].id;
@@ -123,11 +134,26 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->flowtab = flowtab_create();
     flowtab_set_linger(a->flowtab, GROUP_LINGER_MS);
     a->host = host_create();
+    a->rules = rules_create();
     a->services = services_create(a->model, a->flowtab, a->cfg);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,
         .host = a->host,
+        .cfg = a->cfg,
+    });
+    a->net = net_create(&(struct net_cfg){
+        .model = a->model,
+        .flowtab = a->flowtab,
+        .rules = a->rules,
+        .kube = a->kube,
+        .cfg = a->cfg,
+    });
+    a->ways = ways_create(&(struct ways_cfg){
+        .host = a->host,
+        .services = a->services,
+        .net = a->net,
+        .local = a->local,
         .cfg = a->cfg,
     });
     create_ovsdb(a);
@@ -152,12 +178,24 @@ agent_destroy(struct agent *a)
     takeover_destroy(a->takeover);
     ofconn_destroy(a->ofconn);
     ovsdb_destroy(a->ovsdb);
+    ways_destroy(a->ways);
     local_destroy(a->local);
     flowtab_destroy(a->flowtab);
+    net_destroy(a->net);
     services_destroy(a->services);
+    rules_destroy(a->rules);
     host_destroy(a->host);
     model_destroy(a->model);
     free(a);
+}
+
+/* Services and other nodes are rendered when everything has been listed and,
+ * the first time, the switch was read: it knows the object ids that were in
+ * use. */
+static bool
+may_render(const struct agent *a)
+{
+    return model_synced(a->model) && (a->complete || ofconn_is_up(a->ofconn));
 }
 
 /* Rejects: packets that found a Service without endpoints. */
@@ -200,20 +238,11 @@ run_ofconn(struct agent *a, const struct ovsdb_state *db)
     }
 }
 
-/* Services are rendered when everything has been listed and, the first time,
- * the switch was read: it knows the object ids that were in use. */
-static bool
-may_render_services(const struct agent *a)
-{
-    return model_synced(a->model) && (a->complete || ofconn_is_up(a->ofconn));
-}
-
 /* The first picture is complete also if there are no Services in it. */
 static bool
 has_work(const struct agent *a)
 {
-    return (may_render_services(a)
-            && (model_has_dirty(a->model) || !a->complete))
+    return (may_render(a) && (model_has_dirty(a->model) || !a->complete))
            || a->local_changed;
 }
 
@@ -222,7 +251,7 @@ static bool
 round_is_due(const struct agent *a)
 {
     return pacer_is_due(&a->pacer, time_msec())
-           || (may_render_services(a) && !a->complete);
+           || (may_render(a) && !a->complete);
 }
 
 /* One round: the newest state of everything that changed goes to the flow
@@ -234,11 +263,12 @@ run_round(struct agent *a)
     uint64_t before = services_n_changes(a->services);
     bool drained = true;
 
-    if (may_render_services(a)) {
+    if (may_render(a)) {
         drained = services_run(a->services, start_ms + RENDER_MS);
         if (drained && !a->complete) {
             a->complete = true;
             local_adopt(a->local);
+            net_adopt(a->net);
             flowtab_set_complete(a->flowtab, true);
             VLOG_INFO("first complete picture: from now on what is not "
                       "wanted is removed");
@@ -317,6 +347,18 @@ measure(struct agent *a)
     }
 }
 
+/* This node and the others. */
+static void
+run_network(struct agent *a, const struct ovsdb_state *db)
+{
+    net_run_uplink(a->net);
+    a->local_changed |= local_run(a->local, db, net_uplink(a->net),
+                                  a->complete && net_is_known(a->net));
+    a->local_changed |=
+        net_run(a->net, local_node(a->local), may_render(a), a->complete);
+    ovsdb_set_gateway_mtu(a->ovsdb, net_mtu(a->net));
+}
+
 void
 agent_run(struct agent *a)
 {
@@ -329,7 +371,7 @@ agent_run(struct agent *a)
     }
     ovsdb_run(a->ovsdb);
     db = ovsdb_state(a->ovsdb);
-    a->local_changed |= local_run(a->local, db);
+    run_network(a, db);
 
     if (has_work(a)) {
         pacer_ask(&a->pacer, time_msec());
@@ -341,13 +383,14 @@ agent_run(struct agent *a)
     if (a->complete) {
         /* Not only with a round: when the gateway's addresses change, routes
          * with the old ones as their source must not stay wanted. */
-        local_set_routes(a->local, a->services);
+        ways_run(a->ways);
     }
     takeover_run(a->takeover, a->complete && local_is_ready(a->local));
     run_ofconn(a, db);
     run_flowtab(a);
     answer_rejects(a);
     host_run(a->host);
+    rules_run(a->rules);
     report_set_aside(a);
     measure(a);
     trim_memory(a);
@@ -362,6 +405,8 @@ agent_wait(struct agent *a)
         ofconn_wait(a->ofconn);
     }
     host_wait(a->host);
+    rules_wait(a->rules);
+    net_wait(a->net);
     if (a->pacer.due_ms != LLONG_MAX) {
         poll_timer_wait_until(a->pacer.due_ms);
     }

@@ -10,6 +10,8 @@
 #include <util.h>
 
 #include "local.h"
+#include "ofproxyd/host/host.h"
+#include "ofproxyd/host/rules.h"
 #include "ofproxyd/pipeline/tables.h"
 #include "ofproxyd/switch/swclean.h"
 
@@ -78,5 +80,8 @@ cleanup_run(const struct cfg *cfg, struct cleanup_report *r)
     int error = 0;
 
     error = note(r, error, clean_switch(cfg, r, &err), &err);
+    error = note(r, error, rules_cleanup(&r->done, &err), &err);
+    error =
+        note(r, error, host_cleanup(cfg->host_gateway, &r->done, &err), &err);
     return error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The gateway, the pods, and the host's way to Services. */
+/* The gateway and the pods. */
 
 #include "local.h"
 
@@ -15,16 +15,14 @@
 
 VLOG_DEFINE_THIS_MODULE(local);
 
-/* Of a Node (core/v1: one a family; more are cut off, and said so). */
-#define MAX_POD_CIDRS 8
-
 struct local {
     struct local_cfg cfg;
-    uint64_t db_seqno, nodes_seqno; /* Of what was rendered last. */
+    uint64_t db_seqno, nodes_seqno, uplink_seqno; /* Of what was rendered
+                                                   * last. */
 
     /* What flows and host depend on. */
     struct pipe_node node;
-    struct cidr pod_cidrs[MAX_POD_CIDRS];
+    struct cidr pod_cidrs[LOCAL_MAX_POD_CIDRS];
     struct cidr gateway_addrs[N_IP_FAMILIES]; /* "::"/0 if none. */
 
     /* Flows of the node that the switch had when we came, as long as no Node
@@ -35,13 +33,10 @@ struct local {
     size_t n_pods;
 
     /* The host: what 'want' points to. */
+    bool complete;
     struct host_want want;
     struct cidr want_addrs[N_IP_FAMILIES];
     struct host_neigh want_neighs[N_IP_FAMILIES];
-
-    /* Its routes. */
-    bool routes_set;
-    struct ip routes_src[N_IP_FAMILIES]; /* As they were set with. */
 };
 
 struct local *
@@ -51,6 +46,7 @@ local_create(const struct local_cfg *cfg)
 
     l->cfg = *cfg;
     l->db_seqno = UINT64_MAX;
+    l->node.mode = cfg->cfg->traffic_encap_mode;
     l->node.meter_id = LOCAL_METER_ID;
     l->node.pod_cidrs = l->pod_cidrs;
     return l;
@@ -83,7 +79,7 @@ is_pod_network(const struct cidr *cidr)
 
 /* Copies the pod CIDRs that can be used to 'cidrs', and returns how many. */
 static size_t
-take_pod_cidrs(const struct node *node, struct cidr cidrs[MAX_POD_CIDRS])
+take_pod_cidrs(const struct node *node, struct cidr cidrs[LOCAL_MAX_POD_CIDRS])
 {
     size_t n = 0;
 
@@ -97,10 +93,11 @@ take_pod_cidrs(const struct node *node, struct cidr cidrs[MAX_POD_CIDRS])
                          "Node %s: podCIDR %s can't be a network of pods; it "
                          "is not used",
                          node->meta.name, cidr_to_string(cidr, buf));
-        } else if (n >= MAX_POD_CIDRS) {
+        } else if (n >= LOCAL_MAX_POD_CIDRS) {
             VLOG_WARN_RL(&rl,
                          "Node %s: only the first %d of %zu podCIDRs are used",
-                         node->meta.name, MAX_POD_CIDRS, node->n_pod_cidrs);
+                         node->meta.name, LOCAL_MAX_POD_CIDRS,
+                         node->n_pod_cidrs);
             break;
         } else {
             cidrs[n++] = *cidr;
@@ -109,41 +106,99 @@ take_pod_cidrs(const struct node *node, struct cidr cidrs[MAX_POD_CIDRS])
     return n;
 }
 
-/* What the Node object says.  A Node that is gone, or lost its pod CIDRs,
- * leaves things as they were: pods don't stop to exist by it. */
 static void
-read_node(struct local *l)
+set_gateway_addr(struct local *l, const struct ip *ip, unsigned int plen)
 {
-    const struct node *node = model_own_node(l->cfg.model);
-    struct cidr cidrs[MAX_POD_CIDRS];
-    size_t n = node ? take_pod_cidrs(node, cidrs) : 0;
+    enum ip_family f = ip_family(ip);
 
-    if (!n) {
-        return;
-    }
-    fout_clear(&l->kept);
-    memcpy(l->pod_cidrs, cidrs, n * sizeof *cidrs);
-    l->node.n_pod_cidrs = n;
-    memset(l->gateway_addrs, 0, sizeof l->gateway_addrs);
-    memset(l->node.gateway_ips, 0, sizeof l->node.gateway_ips);
-    for (size_t i = 0; i < n; i++) {
-        enum ip_family f = ip_family(&cidrs[i].ip);
-
-        if (ip_is_none(&l->node.gateway_ips[f])) {
-            l->node.gateway_ips[f] = cidr_host(&cidrs[i], 1);
-            l->gateway_addrs[f].ip = l->node.gateway_ips[f];
-            l->gateway_addrs[f].plen = cidrs[i].plen;
-        }
+    if (ip_is_none(&l->node.gateway_ips[f])) {
+        l->node.gateway_ips[f] = *ip;
+        l->gateway_addrs[f].ip = *ip;
+        l->gateway_addrs[f].plen = plen;
     }
 }
 
 static void
-read_gateway(struct local *l, const struct ovsdb_state *db)
+clear_gateway_addrs(struct local *l)
+{
+    fout_clear(&l->kept);
+    memset(l->gateway_addrs, 0, sizeof l->gateway_addrs);
+    memset(l->node.gateway_ips, 0, sizeof l->node.gateway_ips);
+}
+
+/* What the Node object says.  A Node that is gone, or lost its pod CIDRs,
+ * leaves things as they were: pods don't stop to exist by it.  Returns true if
+ * something is different from before. */
+static bool
+read_pod_cidrs(struct local *l)
+{
+    const struct node *node = model_own_node(l->cfg.model);
+    struct cidr cidrs[LOCAL_MAX_POD_CIDRS];
+    size_t n = node ? take_pod_cidrs(node, cidrs) : 0;
+
+    if (!n
+        || (n == l->node.n_pod_cidrs
+            && !memcmp(l->pod_cidrs, cidrs, n * sizeof *cidrs))) {
+        return false;
+    }
+    clear_gateway_addrs(l);
+    memcpy(l->pod_cidrs, cidrs, n * sizeof *cidrs);
+    l->node.n_pod_cidrs = n;
+    for (size_t i = 0; i < n; i++) {
+        struct ip gateway = cidr_host(&cidrs[i], 1);
+
+        set_gateway_addr(l, &gateway, cidrs[i].plen);
+    }
+    return true;
+}
+
+/* Behind a primary CNI there is no network of pods: the gateway has the
+ * node's own addresses. */
+static bool
+read_uplink(struct local *l, const struct uplink_state *up)
+{
+    struct ip ips[N_IP_FAMILIES];
+    bool found = false;
+
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        ips[f] = up->addrs[f].ip;
+        found |= !ip_is_none(&ips[f]);
+    }
+    if (!found || !memcmp(ips, l->node.gateway_ips, sizeof ips)) {
+        return false;
+    }
+    clear_gateway_addrs(l);
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        if (!ip_is_none(&ips[f])) {
+            set_gateway_addr(l, &ips[f], f == IP_V4 ? 32 : 128);
+        }
+    }
+    return true;
+}
+
+static bool
+read_addresses(struct local *l, const struct uplink_state *up)
+{
+    return l->node.mode == CFG_NETWORK_POLICY_ONLY ? read_uplink(l, up)
+                                                   : read_pod_cidrs(l);
+}
+
+static void
+read_ports(struct local *l, const struct ovsdb_state *db)
 {
     if (db->gateway_ofport) {
         l->node.gateway_ofport = db->gateway_ofport;
         l->node.gateway_mac = db->gateway_mac;
     }
+    l->node.tunnel_ofport = db->tunnel_ofport;
+}
+
+/* True if it is known which flows of the node are wanted. */
+static bool
+has_addresses(const struct local *l)
+{
+    return !ip_is_none(&l->node.gateway_ips[IP_V4])
+           || !ip_is_none(&l->node.gateway_ips[IP_V6]);
 }
 
 /* The bridge. */
@@ -254,6 +309,7 @@ want_host(struct local *l)
 {
     struct host_want *w = &l->want;
 
+    w->complete = l->complete && has_addresses(l);
     w->gateway = l->cfg.cfg->host_gateway;
     w->gateway_ready = l->node.gateway_ofport != 0;
     w->forwarding = true;
@@ -273,169 +329,52 @@ want_host(struct local *l)
 }
 
 bool
-local_run(struct local *l, const struct ovsdb_state *db)
+local_run(struct local *l, const struct ovsdb_state *db,
+          const struct uplink_state *up, bool complete)
 {
-    uint64_t nodes_seqno = model_nodes_seqno(l->cfg.model);
+    bool completed = complete != l->complete;
+    bool changed = false;
     size_t n = 0;
 
-    if (!db->bridge_ok
-        || (db->seqno == l->db_seqno && nodes_seqno == l->nodes_seqno)) {
+    if (!db->bridge_ok) {
         return false;
     }
-    l->db_seqno = db->seqno;
-    l->nodes_seqno = nodes_seqno;
-    read_node(l);
-    read_gateway(l, db);
-    n += want_node(l);
-    n += want_pods(l, db);
-    want_host(l);
+    if (model_nodes_seqno(l->cfg.model) != l->nodes_seqno
+        || up->seqno != l->uplink_seqno) {
+        l->nodes_seqno = model_nodes_seqno(l->cfg.model);
+        l->uplink_seqno = up->seqno;
+        changed = read_addresses(l, up);
+    }
+    if (changed || completed || db->seqno != l->db_seqno) {
+        l->db_seqno = db->seqno;
+        read_ports(l, db);
+        n += want_node(l);
+        n += want_pods(l, db);
+        l->complete = complete;
+        want_host(l);
+    }
     return n > 0;
 }
 
 bool
 local_is_ready(const struct local *l)
 {
-    return l->node.gateway_ofport && l->node.n_pod_cidrs;
+    return l->node.gateway_ofport && has_addresses(l);
 }
 
 void
 local_adopt(struct local *l)
 {
-    if (!l->node.n_pod_cidrs) {
+    if (!has_addresses(l)) {
         flowtab_for_each_have(l->cfg.flowtab, keep_flow, l);
         want_node(l);
     }
 }
 
-/* Routes. */
-
-/* Fills '*ret' with the route to 'dst'.  Returns false if there can't be
- * one. */
-static bool
-make_route(const struct local *l, const struct cidr *dst,
-           struct host_route *ret)
+const struct pipe_node *
+local_node(const struct local *l)
 {
-    enum ip_family f = ip_family(&dst->ip);
-
-    ret->dst = *dst;
-    ret->via = pipe_virtual_ip(f);
-    ret->src = l->node.gateway_ips[f];
-    return !ip_is_none(&ret->src); /* Else the node is not of this family. */
-}
-
-/* As make_route(), for a cluster IP; false also if the route to all cluster
- * IPs leads there. */
-static bool
-make_ip_route(const struct local *l, const struct ip *ip,
-              struct host_route *ret)
-{
-    const struct cfg *cfg = l->cfg.cfg;
-    bool v4 = ip_family(ip) == IP_V4;
-    struct cidr dst = { .ip = *ip, .plen = v4 ? 32 : 128 };
-
-    if ((v4 ? cfg->service_cidr.present : cfg->service_cidr_v6.present)
-        && cidr_contains(v4 ? &cfg->service_cidr.cidr
-                            : &cfg->service_cidr_v6.cidr,
-                         ip)) {
-        return false;
-    }
-    return make_route(l, &dst, ret);
-}
-
-struct route_list {
-    const struct local *local;
-    struct host_route *routes;
-    size_t n, allocated;
-};
-
-static struct host_route *
-next_route(struct route_list *list)
-{
-    if (list->n >= list->allocated) {
-        list->routes =
-            x2nrealloc(list->routes, &list->allocated, sizeof *list->routes);
-    }
-    return &list->routes[list->n];
-}
-
-static void
-add_unit_route(const struct unit *u, void *list_)
-{
-    struct route_list *list = list_;
-
-    list->n += make_ip_route(list->local, &u->ip, next_route(list));
-}
-
-/* What the host asks itself by way of a Service arrives from the virtual
- * address; the answers have to go back to the gateway. */
-static void
-add_virtual_routes(struct route_list *list)
-{
-    for (int f = 0; f < N_IP_FAMILIES; f++) {
-        struct cidr dst = {
-            .ip = pipe_virtual_ip(f),
-            .plen = f == IP_V4 ? 32 : 128,
-        };
-
-        list->n += make_route(list->local, &dst, next_route(list));
-    }
-}
-
-static void
-set_all_routes(struct local *l, const struct services *services)
-{
-    const struct cfg *cfg = l->cfg.cfg;
-    struct route_list list = { .local = l };
-
-    if (cfg->antrea_proxy_proxy_all) {
-        add_virtual_routes(&list);
-        if (cfg->service_cidr.present) {
-            list.n +=
-                make_route(l, &cfg->service_cidr.cidr, next_route(&list));
-        }
-        if (cfg->service_cidr_v6.present) {
-            list.n +=
-                make_route(l, &cfg->service_cidr_v6.cidr, next_route(&list));
-        }
-        services_for_each(services, NULL, NULL, add_unit_route, &list);
-    }
-    l->want.complete = l->node.n_pod_cidrs > 0;
-    want_host(l);
-    host_set_routes(l->cfg.host, list.routes, list.n);
-    free(list.routes);
-}
-
-static void
-change_route(struct local *l, const struct ip_change *change)
-{
-    struct host_route route;
-
-    if (!make_ip_route(l, &change->ip, &route)) {
-        return;
-    } else if (change->gone) {
-        host_unwant_route(l->cfg.host, &route.dst);
-    } else {
-        host_want_route(l->cfg.host, &route);
-    }
-}
-
-void
-local_set_routes(struct local *l, struct services *services)
-{
-    size_t n;
-    struct ip_change *changes = services_take_ip_changes(services, &n);
-
-    if (!l->routes_set
-        || memcmp(l->routes_src, l->node.gateway_ips, sizeof l->routes_src)) {
-        set_all_routes(l, services);
-        l->routes_set = true;
-        memcpy(l->routes_src, l->node.gateway_ips, sizeof l->routes_src);
-    } else {
-        for (size_t i = 0; i < n; i++) {
-            change_route(l, &changes[i]);
-        }
-    }
-    free(changes);
+    return &l->node;
 }
 
 void

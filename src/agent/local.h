@@ -3,11 +3,11 @@
 #define OFPROXYD_AGENT_LOCAL_H 1
 
 /* This node: its gateway and its pods, into the flow table and onto the
- * host.
+ * gateway link.
  *
  * What the Node object says (pod CIDRs) and what the switch's database says
  * (gateway port, pods) become the pipeline's fixed flows, each pod's flows,
- * and the gateway link's addresses and routes.  Everything is rendered anew
+ * and the gateway link's addresses.  Everything is rendered anew
  * when either source changed; what comes out equal changes nothing. */
 
 #include <openvswitch/dynamic-string.h>
@@ -15,14 +15,18 @@
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/flowtab.h"
 #include "ofproxyd/host/host.h"
+#include "ofproxyd/host/uplink.h"
 #include "ofproxyd/model/model.h"
+#include "ofproxyd/pipeline/pipeline.h"
 #include "ofproxyd/switch/ovsdb.h"
 
 /* The one meter of ours, and where its id stands: group and meter ids are
  * apart, any number will do that nobody else is likely to choose. */
 #define LOCAL_METER_ID 0x0f01
 
-struct services;
+/* Of this node (core/v1: one a family; more are cut off, and said so). */
+#define LOCAL_MAX_POD_CIDRS 8
+
 struct local;
 
 /* All must live longer. */
@@ -36,20 +40,21 @@ struct local_cfg {
 struct local *local_create(const struct local_cfg *);
 void local_destroy(struct local *); /* NULL is allowed. */
 
-/* Follows 'db' and the model.  Cheap when nothing changed.  Returns true if
- * the wishes for the bridge changed. */
-bool local_run(struct local *, const struct ovsdb_state *db);
+/* Follows 'db', the model and the transport link, whose addresses the gateway
+ * has in networkPolicyOnly.  Cheap when nothing changed.  'complete' tells
+ * that all objects have been listed, so that what is not wanted of the host
+ * goes.  Returns true if the wishes for the bridge changed. */
+bool local_run(struct local *, const struct ovsdb_state *db,
+               const struct uplink_state *, bool complete);
 
 /* All objects have been listed and the switch was read; what is not wanted
  * goes from now on.  A node without a Node object, or without pod CIDRs, keeps
  * what it has: after a restart as while running. */
 void local_adopt(struct local *);
 
-/* Sets the host's routes for the cluster IPs of 'services', which are all
- * there are, so that others are removed.  The cost follows the number of
- * changes but for the first time, and after the gateway's addresses have
- * changed. */
-void local_set_routes(struct local *, struct services *);
+/* The node as the pipeline sees it.  Its pod CIDRs stay in place until the
+ * next local_run(). */
+const struct pipe_node *local_node(const struct local *);
 
 /* True if nothing is missing that the node's flows are made of: without it
  * they can't take the place of a predecessor's. */

@@ -37,6 +37,8 @@ format_owner(const struct agent *a, uint64_t owner, struct ds *ds)
         unit_format(u, ds);
     } else if (!cookie_is_ours(owner)) {
         ds_put_cstr(ds, "leftover");
+    } else if (net_find_owner(a->net, owner)) {
+        ds_put_format(ds, "Node %s", net_find_owner(a->net, owner));
     } else if (cookie_category(owner) == COOKIE_POD) {
         ds_put_format(ds, "pod on port %" PRIu32, cookie_object_id(owner));
     } else {
@@ -186,6 +188,14 @@ agent_format_flows(const struct agent *a, const char *ns, const char *name,
     return 0;
 }
 
+/* Other nodes. */
+
+void
+agent_format_nodes(const struct agent *a, struct ds *ds)
+{
+    net_format_nodes(a->net, ds);
+}
+
 /* State of synchronization. */
 
 static double
@@ -231,12 +241,25 @@ format_set_aside(const struct flowtab_set_aside *s, void *ctx_)
                   -seconds_since(s->retry_ms));
 }
 
+static void
+format_parts(const struct agent *a, struct ds *ds)
+{
+    local_format(a->local, ds);
+    net_format(a->net, ds);
+    takeover_format(a->takeover, ds);
+    ds_put_cstr(ds, "host: ");
+    host_format_state(a->host, ds);
+    ds_put_cstr(ds, "packet rules: ");
+    rules_format_state(a->rules, ds);
+}
+
 static bool
 agent_in_sync(const struct agent *a)
 {
     return a->complete && ofconn_is_up(a->ofconn) && !model_has_dirty(a->model)
            && !a->local_changed && flowtab_in_sync(a->flowtab)
-           && takeover_is_done(a->takeover) && host_in_sync(a->host);
+           && takeover_is_done(a->takeover) && host_in_sync(a->host)
+           && rules_in_sync(a->rules);
 }
 
 void
@@ -297,9 +320,7 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                   latency_quantile(&a->latency, 90) / 1000.0,
                   latency_quantile(&a->latency, 99) / 1000.0,
                   latency_quantile(&a->latency, 100) / 1000.0);
-    local_format(a->local, ds);
-    takeover_format(a->takeover, ds);
-    host_format_state(a->host, ds);
+    format_parts(a, ds);
     flowtab_for_each_set_aside(a->flowtab, format_set_aside, &ctx);
 }
 

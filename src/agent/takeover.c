@@ -74,8 +74,8 @@ add_round(struct flowtab_predecessor *p, int round)
     }
 }
 
-/* The round after 'round': one that was begun, but not finished.  Never 0: that
- * would be the cookies of those who have none. */
+/* The round after 'round': one that was begun, but not finished.  Never 0:
+ * that would be the cookies of those who have none. */
 static int
 next_round(int round)
 {

@@ -31,10 +31,9 @@ static struct vlog_rate_limit refused_rl = VLOG_RATE_LIMIT_INIT(10, 10);
  * library doesn't check that the sum fits into 16 bits. */
 #define MAX_MESSAGE (UINT16_MAX - 16)
 
-/* More messages than this are not left to the connection at once: it keeps them
- * all in memory, and the switch reads some ten thousand in the time in which
- * others may expect an answer.  A bundle of usual size is queued as a
- * whole. */
+/* More messages than this are not left to the connection at once: it keeps
+ * them all in memory, and in one turn no more shall be encoded than in
+ * milliseconds.  A bundle of usual size is queued as a whole. */
 #define MAX_QUEUED (2 * OFCONN_MAX_BUNDLE)
 
 /* Of the text of a flow or group in the log. */

@@ -21,6 +21,7 @@ from support.ofshim import OfShim
 from support.wait import wait_for
 
 GATEWAY, GATEWAY_OFPORT = "antrea-gw0", 32769
+NODE_IP = "192.0.2.11"          # That of objects.node().
 POD_CIDRS = ("10.10.1.0/24", "2001:db8:10:1::/64")
 SERVICE_NETWORKS = ("10.96.", "2001:db8:96:")
 ROUTE_PROTOCOL = "201"
@@ -158,7 +159,11 @@ class Rig:
         # The dummy switch makes none; the daemon wants to give it addresses.
         self.ns.batch(
             "link add %s type veth peer name gw-peer" % GATEWAY,
-            "link set gw-peer up", "link set %s up" % GATEWAY)
+            "link set gw-peer up", "link set %s up" % GATEWAY,
+            # And the link for traffic between nodes.
+            "link add eth0 type veth peer name eth0-peer",
+            "link set eth0-peer up", "link set eth0 up",
+            "addr add %s/24 dev eth0" % NODE_IP)
         self.switch = ovs.PrivateSwitch(self.dir / "switch", dummy=True,
                                         netns=self.ns.name)
         self.api = ApiServer(self.dir / "apiserver", netns=self.ns.name)

@@ -176,6 +176,7 @@ def test_more_links_than_looked_at_are_named(host, find):
         "addr add 198.51.100.%d/32 dev d%d" % (n, n))))
     probe = find("find cidr 198.51.100.0/24")
     probe.wait_log("more than 64 links")
+    wait_for(lambda: states(probe), SOON, "a link", probe)
     assert states(probe)[-1][0].startswith("d")
     assert len(probe.log_lines("WARN")) == 1
 

@@ -41,6 +41,7 @@ void agent_wait(struct agent *);
 
 /* What an operator asks for, as text that ends in a newline.  Those that take
  * a Service return ENOENT if there is none of that name. */
+void agent_format_nodes(const struct agent *, struct ds *);
 void agent_format_services(const struct agent *, struct ds *);
 int agent_format_endpoints(const struct agent *, const char *ns,
                            const char *name, struct ds *)

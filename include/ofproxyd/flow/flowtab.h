@@ -21,10 +21,10 @@
  * with which a switch of its own accord forwards everything) has tables that
  * mean something else, so no packet may meet some of its flows and some of
  * ours.  If a dump finds the entry to such a pipeline, a flow in table 0,
- * nothing at all is sent before flowtab_set_ready(true), and then everything in
- * one batch, for the switch to carry out as a whole: all flows and groups of
- * ours put, all flows of the predecessor deleted.  Its groups follow when they
- * have lingered.
+ * nothing at all is sent before flowtab_set_ready(true), and then everything
+ * in one batch, for the switch to carry out as a whole: all flows and groups
+ * of ours put, all flows of the predecessor deleted.  Its groups follow when
+ * they have lingered.
  *
  * Two owners may want the same key (two Services that claim one address and
  * port): the one with the lower rank, or of equal ranks the one whose name

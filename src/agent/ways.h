@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_AGENT_WAYS_H
+#define OFPROXYD_AGENT_WAYS_H 1
+
+/* The host's routes: to Services and what answers for them, and to the pods of
+ * other nodes.  (To those of this node the gateway's address leads; with
+ * networkPolicyOnly the primary CNI's routes do.)
+ *
+ * All of them are set when they are known for the first time, and when the
+ * gateway's addresses change, which are their sources; from then on only
+ * changes are passed on. */
+
+#include "local.h"
+#include "net.h"
+#include "ofproxyd/config/config.h"
+#include "ofproxyd/host/host.h"
+#include "services.h"
+
+struct ways;
+
+/* All must live longer. */
+struct ways_cfg {
+    struct host *host;
+    struct services *services;
+    struct net *net;
+    const struct local *local;
+    const struct cfg *cfg;
+};
+
+struct ways *ways_create(const struct ways_cfg *);
+void ways_destroy(struct ways *); /* NULL is allowed. */
+
+/* Passes on what has changed.  To be called only when all objects have been
+ * listed: routes that are not wanted are removed. */
+void ways_run(struct ways *);
+
+#endif /* src/agent/ways.h */
