@@ -17,10 +17,9 @@
 
 VLOG_DEFINE_THIS_MODULE(agent);
 
-/* The numbers of ports that we make, and the tunnel port's name (Antrea's). */
+/* The numbers of ports that we make (Antrea's). */
 #define GATEWAY_OFPORT 32769
 #define TUNNEL_OFPORT  32768
-#define TUNNEL_NAME    "antrea-tun0"
 
 /* How long one turn may render: probes, echo requests and the control socket
  * are to be answered within 100 ms. */
@@ -61,9 +60,8 @@ create_ovsdb(struct agent *a)
         .tunnel_ofport = TUNNEL_OFPORT,
     };
 
-    if (a->cfg->traffic_encap_mode == CFG_ENCAP
-        || a->cfg->traffic_encap_mode == CFG_HYBRID) {
-        cfg.tunnel = TUNNEL_NAME;
+    if (cfg_has_tunnel(a->cfg)) {
+        cfg.tunnel = CFG_TUNNEL_PORT_NAME;
     }
 
     for (size_t i = 0; i < n_pipe_tables; i++) {

@@ -190,7 +190,9 @@ read_ports(struct local *l, const struct ovsdb_state *db)
         l->node.gateway_ofport = db->gateway_ofport;
         l->node.gateway_mac = db->gateway_mac;
     }
-    l->node.tunnel_ofport = db->tunnel_ofport;
+    if (db->tunnel_ofport) {
+        l->node.tunnel_ofport = db->tunnel_ofport;
+    }
 }
 
 /* True if it is known which flows of the node are wanted. */

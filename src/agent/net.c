@@ -395,24 +395,6 @@ set_own_cidrs(struct net *n, const struct pipe_node *node)
            node->n_pod_cidrs * sizeof *n->own_cidrs);
 }
 
-static bool
-tunnel_is_udp(enum cfg_tunnel_type type)
-{
-    switch (type) {
-    case CFG_TUNNEL_GENEVE:
-    case CFG_TUNNEL_VXLAN: return true;
-    case CFG_TUNNEL_GRE:
-    case CFG_TUNNEL_STT: return false;
-    }
-    return false;
-}
-
-static bool
-mode_has_tunnel(enum cfg_encap_mode mode)
-{
-    return mode == CFG_ENCAP || mode == CFG_HYBRID;
-}
-
 static void
 set_rules(struct net *n, bool complete)
 {
@@ -432,11 +414,8 @@ set_rules(struct net *n, bool complete)
         want.virtual_ips[f] = pipe_virtual_ip(f);
         want.transport[f] = up->addrs[f].ip;
     }
-    if (cfg->ofproxyd_tunnel_notrack && mode_has_tunnel(n->node.mode)
-        && tunnel_is_udp(cfg->tunnel_type)) {
-        want.notrack_port = cfg->tunnel_port ? cfg->tunnel_port
-                            : cfg->tunnel_type == CFG_TUNNEL_VXLAN ? 4789
-                                                                   : 6081;
+    if (cfg->ofproxyd_tunnel_notrack) {
+        want.notrack_port = cfg_tunnel_udp_port(cfg);
     }
     rules_set(n->cfg.rules, &want);
 }
