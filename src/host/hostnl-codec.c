@@ -131,6 +131,7 @@ decode_route(struct nlmsghdr *nlh, struct hostnl_route *r)
         .type = rtm->rtm_type,
         .tos = rtm->rtm_tos,
         .multipath = tb[RTA_MULTIPATH] != NULL,
+        .onlink = (rtm->rtm_flags & RTNH_F_ONLINK) != 0,
     };
     if (rtm->rtm_family == AF_INET) {
         r->dst.ip = ip_from_v4(0);
@@ -317,7 +318,7 @@ hostnl_encode_route(int type, int flags, const struct hostnl_route *r)
         .rtm_scope = type == RTM_DELROUTE ? RT_SCOPE_NOWHERE
                      : has_via            ? RT_SCOPE_UNIVERSE
                                           : RT_SCOPE_LINK,
-        .rtm_flags = has_via && r->ifindex ? RTNH_F_ONLINK : 0,
+        .rtm_flags = r->onlink ? RTNH_F_ONLINK : 0,
     };
     struct nl_msg *msg = new_msg(type, flags, &rtm, sizeof rtm);
 

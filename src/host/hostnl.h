@@ -51,6 +51,8 @@ struct hostnl_route {
     uint8_t type; /* RTN_*. */
     uint8_t tos;
     bool multipath;
+    bool onlink; /* 'via' is taken to be on the link, whatever the addresses
+                  * say; needs 'ifindex'. */
 };
 
 struct hostnl_neigh {
@@ -128,9 +130,7 @@ int hostnl_addr_del(struct hostnl *, const struct hostnl_addr *, struct err *)
     OVS_WARN_UNUSED_RESULT;
 
 /* Adds a route: with 'replace' in place of one with the same destination and
- * metric, otherwise EEXIST if there is one.  A next hop is taken to be on the
- * link, whatever the addresses say; without a link, it is on the one that has
- * its network. */
+ * metric, otherwise EEXIST if there is one. */
 int hostnl_route_add(struct hostnl *, const struct hostnl_route *,
                      bool replace, struct err *) OVS_WARN_UNUSED_RESULT;
 int hostnl_route_del(struct hostnl *, const struct hostnl_route *,

@@ -27,6 +27,7 @@ struct hop {
     struct ip via;
     struct ip src;
     bool underlay; /* Of 'want' only. */
+    bool onlink;   /* Of 'have' only: nobody asks whether 'via' is there. */
 };
 
 /* A destination that is wanted, or that the kernel has a route of ours to. */
@@ -92,7 +93,7 @@ node_in_sync(const struct routes *rs, const struct route_node *node)
     if (!node->n_wishes) {
         return !node->present;
     }
-    bool right_link = node->want.underlay ? !node->misled
+    bool right_link = node->want.underlay ? !node->misled && !node->have.onlink
                                           : node->have.ifindex == rs->ifindex;
 
     return node->present && right_link
@@ -210,7 +211,7 @@ wish(struct routes *rs, struct route_node *node, const struct host_route *r,
     }
     forget_wishes(rs, node);
     node->n_wishes = n_wishes;
-    node->want = (struct hop){ 0, r->via, r->src, r->underlay };
+    node->want = (struct hop){ 0, r->via, r->src, r->underlay, false };
     rs->n_underlay += r->underlay;
     settle(rs, node);
     return true;
@@ -384,7 +385,7 @@ set_present(struct routes *rs, struct route_node *node,
 {
     node->present = true;
     node->misled = false;
-    node->have = (struct hop){ r->ifindex, r->via, r->src, false };
+    node->have = (struct hop){ r->ifindex, r->via, r->src, false, r->onlink };
     if (r->ifindex && r->ifindex != rs->ifindex
         && !is_of_link(rs, r->ifindex)) {
         if (rs->n_links < ROUTES_MAX_LINKS) {
@@ -553,6 +554,7 @@ add_route(struct routes *rs, struct hostnl *nl, struct route_node *node)
         .metric = ROUTES_METRIC,
         .protocol = HOST_RTPROT,
         .type = RTN_UNICAST,
+        .onlink = !node->want.underlay && !ip_is_none(&node->want.via),
     };
     struct err err;
     int error = hostnl_route_add(nl, &r, node->present, &err);

@@ -173,6 +173,7 @@ existing(const char *s, uint8_t protocol, uint32_t metric)
         .metric = metric,
         .protocol = protocol,
         .type = RTN_UNICAST,
+        .onlink = !w.underlay,
     };
 }
 

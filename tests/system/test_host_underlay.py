@@ -177,6 +177,8 @@ def test_routes_come_back_with_the_address(steady, start):
     "-6 route replace fd00:10:2::/64 via 2001:db8::8 proto 201 metric 4096",
     "route replace 10.10.2.0/24 via 192.0.2.9 dev gw0 onlink proto 201 metric "
     "4096",
+    "route replace 10.10.2.0/24 via 192.0.2.9 dev eth0 onlink proto 201 "
+    "metric 4096",
     "link set gw0 down"])
 def test_c16_underlay_routes_that_are_flushed_come_back(steady, start,
                                                         command):
