@@ -487,7 +487,8 @@ take_change(struct net *n, const struct peers_change *c)
         change_members(n, &c->was[i], true);
     }
     free(node->peers);
-    node->peers = xmemdup(c->now, MAX(c->n_now, 1) * sizeof *c->now);
+    node->peers =
+        c->n_now ? xmemdup(c->now, c->n_now * sizeof *c->now) : NULL;
     node->n_peers = c->n_now;
     changed = want_flows(n, node);
     if (!node->n_peers) {
