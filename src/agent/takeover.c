@@ -128,6 +128,45 @@ follow_history(struct takeover *t, const struct ovsdb_history *h)
 
 /* What was found. */
 
+struct census {
+    const struct flowtab *flowtab;
+    size_t n[ANTREA_CATEGORY_MAX + 1];
+};
+
+static void
+count_flow(const struct fitem *have, void *census_)
+{
+    struct census *census = census_;
+
+    if (fitem_kind(have) == FITEM_FLOW
+        && flowtab_is_antrea(census->flowtab, have)) {
+        census->n[cookie_category(fitem_cookie(have))]++;
+    }
+}
+
+/* Flows of features that nobody goes on with, policies before all. */
+static void
+name_what_ends(const struct takeover *t)
+{
+    struct census census = { .flowtab = t->cfg.flowtab };
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    flowtab_for_each_have(t->cfg.flowtab, count_flow, &census);
+#define ANTREA_CATEGORY(SYM, VALUE, NAME)                           \
+    if (census.n[VALUE]) {                                          \
+        ds_put_format(&ds, "%s%zu of " NAME, ds.length ? ", " : "", \
+                      census.n[VALUE]);                             \
+    }
+    ANTREA_CATEGORIES
+#undef ANTREA_CATEGORY
+    if (ds.length) {
+        VLOG_WARN("bridge %s: flows of features of Antrea's that ofproxyd "
+                  "has not will end with the takeover: %s",
+                  t->cfg.bridge, ds_cstr(&ds));
+    }
+    ds_destroy(&ds);
+}
+
 static void
 format_predecessor(const struct takeover *t, const struct flowtab_stats *s,
                    struct ds *ds)
@@ -169,6 +208,7 @@ look_at_dump(struct takeover *t, const struct flowtab_stats *s)
                   "all of ours can take their place at once",
                   t->cfg.bridge, ds_cstr(&ds));
         ds_destroy(&ds);
+        name_what_ends(t);
     }
 }
 

@@ -38,6 +38,19 @@ render_reject(const struct pipe_node *node, struct build *b)
     build_done(b);
 }
 
+/* A packet for which an endpoint was selected that nothing here knows: it
+ * selects again.  So do packets that were between two tables while the bridge
+ * changed hands, which would else leave untranslated. */
+static void
+render_select_again(struct build *b)
+{
+    build_flow(b, PIPE_T_ENDPOINT_DNAT, PIPE_PRIO_LOW);
+    build_match_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_SELECTED);
+    build_set_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
+    build_resubmit(b, PIPE_T_SERVICE_LB);
+    build_done(b);
+}
+
 void
 service_render_node(const struct pipe_node *node, struct build *b)
 {
@@ -58,6 +71,7 @@ service_render_node(const struct pipe_node *node, struct build *b)
     build_done(b);
 
     render_reject(node, b);
+    render_select_again(b);
 }
 
 static void
