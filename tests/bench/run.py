@@ -20,13 +20,15 @@ import connect                  # noqa: E402
 import life                     # noqa: E402
 import notrack                  # noqa: E402
 import parts                    # noqa: E402
+import takeover                 # noqa: E402
 from figures import Table       # noqa: E402
 
 BENCHMARKS = {
     "cold": cold.run, "latency": changes.run_latency,
     "sustained": changes.run_sustained, "flat": changes.run_flat,
     "memory": life.run_memory, "restart": life.run_restart,
-    "connect": connect.run, "parts": parts.run, "notrack": notrack.run}
+    "connect": connect.run, "parts": parts.run, "notrack": notrack.run,
+    "takeover": takeover.run}
 
 
 def main():

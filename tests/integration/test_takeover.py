@@ -18,6 +18,7 @@ GATEWAY_MAC = "0a:00:00:00:00:01"
 PODS = {"pod-1": (["10.10.1.2", "2001:db8:10:1::2"], 5),
         "pod-2": (["10.10.1.3", "2001:db8:10:1::3"], 6)}
 RUNS = r"\|takeover\|WARN\|bridge br-int: .*Antrea's agent"
+ENDS = r"\|takeover\|WARN\|.*will end with the takeover: 4 of NetworkPolicy$"
 WAS = "ofproxyd-replaced-antrea-round"
 
 
@@ -52,6 +53,7 @@ def antrea(rig, n_services=2, round_=5, *more, **kind):
     """Antrea's bridge, and the same objects at the API server."""
     ports(rig, *more)
     apply(rig, n_services)
+    rig.daemon.allow(ENDS)
     return Antrea(
         rig.switch, Port(GATEWAY_OFPORT, GATEWAY_MAC,
                          ["10.10.1.1", "2001:db8:10:1::1"]),

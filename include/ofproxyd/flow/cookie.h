@@ -73,6 +73,15 @@ cookie_is_current(uint64_t cookie)
  * The round is counted up with each start of that agent. */
 #define ANTREA_CATEGORY_MAX 8
 
+/* Those of its categories that have no counterpart here. */
+#define ANTREA_CATEGORIES                            \
+    ANTREA_CATEGORY(POLICY, 2, "NetworkPolicy")      \
+    ANTREA_CATEGORY(EGRESS, 4, "Egress")             \
+    ANTREA_CATEGORY(MULTICAST, 5, "Multicast")       \
+    ANTREA_CATEGORY(MULTICLUSTER, 6, "Multicluster") \
+    ANTREA_CATEGORY(TRACEFLOW, 7, "Traceflow")       \
+    ANTREA_CATEGORY(EXTERNAL_NODE, 8, "ExternalNode")
+
 /* Returns true for a cookie of Antrea's agent in this round. */
 static inline bool
 cookie_is_antrea(uint64_t cookie, uint16_t round)
