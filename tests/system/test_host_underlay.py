@@ -422,7 +422,7 @@ def clean(probe):
     return [l for l in probe.other("cleanup") if not re.match("uplink", l)]
 
 
-def test_cleanup_removes_ours_and_says_so(steady, start):
+def test_d34_cleanup_removes_ours_and_says_so(steady, start):
     """And nothing else; twice is fine."""
     steady.batch("route add 10.99.0.0/16 dev eth0 proto static",
                  "addr add 198.51.100.77/24 dev gw0",
