@@ -151,3 +151,44 @@ def test_kernel_that_refuses_for_long_is_asked_less_and_less(netns, tmp_path,
         if run.probe.process.poll() is None:
             run.probe.stop()
         run.ns.close()
+
+
+def cleanup_failing_at(ns, directory, at, how):
+    """The lines of a clean-up, and whether something failed in it."""
+    log = directory / ("fault%d" % at)
+    probe = Probe(ns, directory, before=[
+        "env", "LD_PRELOAD=%s" % NETFAULT, "NETFAULT_AT=%d" % at,
+        "NETFAULT_HOW=" + how, "NETFAULT_LOG=%s" % log])
+    probe.send("gateway gw0")
+    lines = probe.other("cleanup")
+    probe.stop()
+    return lines, log.exists()
+
+
+@pytest.mark.parametrize("how", ["send", "refuse", "receive"])
+def test_cleanup_that_fails_says_so_and_ends_at_the_second_try(netns,
+                                                               tmp_path, how):
+    """What can't be removed stops nothing else."""
+    ns = make_host(netns)
+    before = everything(ns)
+    maker = Probe(ns, tmp_path)
+    at, failed = 0, True
+    while failed:
+        at += 1
+        maker.set("clear", *BASIC, *PEERS)
+        with maker.paused():
+            lines, failed = cleanup_failing_at(ns, tmp_path, at, how)
+            assert (lines[-1] == "ok") != failed, lines
+            if failed:
+                assert lines[-1].startswith("error ")
+                assert len(lines) > 4
+                lines, _ = cleanup_failing_at(ns, tmp_path, 0, how)
+                assert lines[-1] == "ok"
+            after = everything(ns)
+            assert after["addresses"] == after["neighbours"] == []
+            assert not [r for r in after["routes"] if "proto 201" in r]
+    print("%s: %d places" % (how, at - 1))
+    assert at > 15
+    maker.stop()
+    assert cleanup_failing_at(ns, tmp_path, 0, how)[0][-1] == "ok"
+    assert everything(ns)["routes"] == before["routes"]
