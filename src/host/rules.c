@@ -43,6 +43,9 @@ VLOG_DEFINE_THIS_MODULE(rules);
 
 static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 
+/* In the log. */
+#define TABLE_NAME "table inet " RULES_TABLE
+
 /* A check without any notification. */
 #define SLOW_CHECK_MS 60000
 
@@ -282,14 +285,10 @@ take_echo(const struct nfnl_event *e, void *echo_)
     }
 }
 
-/* Carries out commands of nft's.  Returns 0, EAGAIN if it can't be told what
- * the kernel has now (and then there will be a check), or another positive
- * errno value. */
+/* Carries out commands of nft's.  Returns 0 or a positive errno value. */
 static int
 write_commands(struct rules *r, const char *what, struct ds *commands)
 {
-    struct echo echo = { .any = false };
-
     /* What came before concerns a check, not this write. */
     events_read(r, nfnl_events(r->nl, take_event, r));
     if (!r->nl) {
@@ -301,14 +300,25 @@ write_commands(struct rules *r, const char *what, struct ds *commands)
         VLOG_WARN_RL(&rl, "%s can't be written: %s; trying again", what,
                      r->err.msg);
         VLOG_DBG("%s", ds_cstr(commands));
-        return error;
     }
-    error = nfnl_events(r->nl, take_echo, &echo);
+    return error;
+}
+
+/* True if nobody else has changed what concerns us from just before the last
+ * write_commands() until now, so that what was read since is our own.  Else
+ * there will be a check. */
+static bool
+was_alone(struct rules *r, const char *what)
+{
+    struct echo echo = { .any = false };
+    int error = nfnl_events(r->nl, take_echo, &echo);
+
     events_read(r, error);
     if (echo.several) {
+        VLOG_INFO_RL(&rl, "%s: changed by somebody at the same time", what);
         drifted(r);
     }
-    return error || echo.several ? EAGAIN : 0;
+    return !error && !echo.several;
 }
 
 /* Checks. */
@@ -417,6 +427,29 @@ is_written(const struct rules *r)
     return r->intact && equal(&r->text, &r->written);
 }
 
+/* Takes note of a table that was just written. */
+static void
+table_written(struct rules *r)
+{
+    ds_clear(&r->written);
+    ds_put_buffer(&r->written, ds_cstr(&r->text), r->text.length);
+    for (size_t i = 0; i < N_RULES_SETS; i++) {
+        memberset_have_all(&r->sets[i]);
+    }
+    r->exists = r->wrote = true;
+    r->odd = false;
+    r->n_tables++;
+
+    ds_clear(&r->kernel);
+    int error = nftable_read(r->nl, &r->kernel);
+    r->intact = was_alone(r, TABLE_NAME) && !error;
+    if (!r->intact) {
+        ds_clear(&r->kernel); /* Equal to nothing: written once more. */
+        drifted(r);
+    }
+    ctflush_request(&r->ctflush);
+}
+
 /* Replaces the whole table.  One that is there and not of this run stays until
  * all that is wanted is known. */
 static void
@@ -433,28 +466,13 @@ run_table(struct rules *r)
     }
     ds_put_buffer(&ds, ds_cstr(&r->text), r->text.length);
     rulestext_members(r->sets, &ds);
-    int error = write_commands(r, "table inet " RULES_TABLE, &ds);
-    r->failed = error && error != EAGAIN;
-    if (!error) {
-        VLOG_INFO_RL(&rl, "table inet " RULES_TABLE ": %s",
+    r->failed = write_commands(r, TABLE_NAME, &ds) != 0;
+    if (!r->failed) {
+        VLOG_INFO_RL(&rl, "%s: %s", TABLE_NAME,
                      repair      ? "somebody changed it; written again"
                      : r->exists ? "replaced"
                                  : "made");
-        for (size_t i = 0; i < N_RULES_SETS; i++) {
-            memberset_have_all(&r->sets[i]);
-        }
-        ds_clear(&r->written);
-        ds_put_buffer(&r->written, ds_cstr(&r->text), r->text.length);
-        ds_clear(&r->kernel);
-        r->exists = r->wrote = r->intact = true;
-        r->odd = false;
-        r->n_tables++;
-        ctflush_request(&r->ctflush);
-        error = nftable_read(r->nl, &r->kernel);
-        if (error) {
-            r->intact = false;
-            check_soon(r);
-        }
+        table_written(r);
     }
     ds_destroy(&ds);
 }
@@ -532,32 +550,38 @@ run_members(struct rules *r)
     }
 }
 
+/* Puts our rules into a chain. */
+static void
+run_chain(struct rules *r, struct fwdchain *fc)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    char *what = xasprintf("chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME,
+                           fwdchain_family_name(fc));
+
+    fwdchain_repair(fc, r->gateway, r->complete, &ds);
+    r->chains_failed = write_commands(r, what, &ds) != 0;
+    if (!r->chains_failed) {
+        VLOG_INFO_RL(&rl, "%s: accepts what comes or goes by %s", what,
+                     r->gateway);
+        note_repair(r);
+
+        bool read = !fwdchain_read(fc, r->nl, r->gateway) && fc->in_place;
+        if (!was_alone(r, what) || !read) {
+            drifted(r);
+        }
+    }
+    free(what);
+    ds_destroy(&ds);
+}
+
 static void
 run_chains(struct rules *r)
 {
-    for (enum ip_family f = 0; r->nl && f < N_IP_FAMILIES; f++) {
-        struct fwdchain *fc = &r->chains[f];
-        struct ds ds = DS_EMPTY_INITIALIZER;
-
-        if (!r->chains_failed && fwdchain_is_due(fc, r->complete)) {
-            char *what =
-                xasprintf("chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME,
-                          fwdchain_family_name(fc));
-
-            fwdchain_repair(fc, r->gateway, r->complete, &ds);
-            int error = write_commands(r, what, &ds);
-            r->chains_failed = error && error != EAGAIN;
-            if (!error) {
-                VLOG_INFO_RL(&rl, "%s: accepts what comes or goes by %s", what,
-                             r->gateway);
-                note_repair(r);
-                if (fwdchain_read(fc, r->nl, r->gateway) || !fc->in_place) {
-                    drifted(r);
-                }
-            }
-            free(what);
+    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+        if (r->nl && !r->chains_failed
+            && fwdchain_is_due(&r->chains[f], r->complete)) {
+            run_chain(r, &r->chains[f]);
         }
-        ds_destroy(&ds);
     }
 }
 

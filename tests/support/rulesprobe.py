@@ -32,13 +32,13 @@ BASIC = ["gateway gw0", "gateway-ip 10.10.1.1",
 class RulesProbe:
     """A running rules-probe."""
 
-    def __init__(self, ns, directory, **environment):
+    def __init__(self, ns, directory, before=(), **environment):
         self.ns = ns
         self.log = directory / "rules-probe.log"
         self.lines = []
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = proc.start(
-                *WRAPPER, PROBE, netns=ns.name, text=True,
+                *before, *WRAPPER, PROBE, netns=ns.name, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 env=dict(os.environ, **environment))
         self._reader = threading.Thread(target=self._read)

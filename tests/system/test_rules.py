@@ -5,6 +5,7 @@ import ipaddress
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import threading
 import time
@@ -220,28 +221,23 @@ def test_one_who_deletes_without_end_costs_little(ns, probe):
     assert probe.number(r"written: (\d+) times") <= 10
 
 
-def test_one_who_writes_at_the_same_time_leaves_nothing_behind(ns, probe):
-    """His change may come between our write and our look at it."""
-    probe.set(*BASIC, "random 0")
-    wanted = listing(ns)
-    end = threading.Event()
-
-    def insert():
-        while not end.is_set():
-            ns.run("nft", "insert", "rule", "inet", TABLE, "postrouting_nat",
-                   "accept", check=False)
-
-    threads = [threading.Thread(target=insert) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for n in range(30):
-        probe.set("random %d" % ((n + 1) % 2), sync=False)
-        time.sleep(0.05)        # While he writes; the number is arbitrary.
-    end.set()
-    for thread in threads:
-        thread.join()
-    probe.wait_sync()
-    wait_healed(probe, ns, wanted)
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
+@pytest.mark.parametrize("call, ms", [("sendmsg", 300), ("sendto", 60)])
+def test_a_change_right_after_our_own_write_is_seen(ns, tmp_path, call, ms):
+    """It comes before, or while, we look at what we have written: libnftables
+    writes with sendmsg, we ask with sendto."""
+    slow = ("strace", "-o", tmp_path / "strace", "-e", "trace=" + call, "-e",
+            "inject=%s:delay_exit=%d000" % (call, ms))
+    with RulesProbe(ns, tmp_path, slow) as probe:
+        probe.set(*BASIC)
+        probe.send("random 1", "set")
+        wait_for(lambda: "fully-random" in listing(ns), 5, "the write", probe)
+        ns.run("nft", "insert", "rule", "inet", TABLE, "postrouting_nat",
+               "accept")
+        wait_for(lambda: "\t\taccept\n" not in listing(ns), 20 * SLOWER,
+                 "the repair", probe)
+        probe.wait_sync(30 * SLOWER)
+        assert "fully-random" in listing(ns)
 
 
 def test_a_busy_kube_proxy_costs_next_to_nothing(ns, probe):
