@@ -62,6 +62,32 @@ c10_flows_of_another_layout_are_ours_and_foreign_ones_are_not(
     }
 }
 
+static void
+c10_antreas_flows_are_told_by_round_category_and_reserved_bits(
+    void **state OVS_UNUSED)
+{
+    static const struct {
+        uint64_t cookie;
+        uint16_t round;
+        bool antrea;
+    } cases[] = {
+        { UINT64_C(0x0001030000000000), 1, true },
+        { UINT64_C(0x00010800ffffffff), 1, true },
+        { UINT64_C(0x0001030000000000), 2, false },
+        { UINT64_C(0x0001090000000000), 1, false },
+        { UINT64_C(0x0001030100000000), 1, false },
+        { UINT64_C(0x0000000000000000), 1, false },
+        { UINT64_C(0xf901030000000000), 0xf901, false },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        assert_int_equal(cookie_is_antrea(cases[i].cookie, cases[i].round),
+                         cases[i].antrea);
+    }
+    assert_true(cookie_is_current(cookie_make(COOKIE_POD, 5)));
+    assert_false(cookie_is_current(COOKIE_MAGIC));
+}
+
 static const struct {
     uint32_t object_id;
     bool local;
@@ -108,6 +134,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cookie_leads_back_to_its_object),
+        cmocka_unit_test(
+            c10_antreas_flows_are_told_by_round_category_and_reserved_bits),
         cmocka_unit_test(
             c10_flows_of_another_layout_are_ours_and_foreign_ones_are_not),
         cmocka_unit_test(group_id_leads_back_to_its_object),
