@@ -73,6 +73,17 @@ create_ovsdb(struct agent *a)
     free(remote);
 }
 
+static bool
+table_is_ours(uint8_t table_id)
+{
+    for (size_t i = 0; i < n_pipe_tables; i++) {
+        if (pipe_tables[i].id == table_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 create_ofconn(struct agent *a)
 {
@@ -84,6 +95,7 @@ create_ofconn(struct agent *a)
         .meter_id = LOCAL_METER_ID,
         .meter_rate_pps = a->cfg->packet_in_rate,
         .reply_deadline_ms = REPLY_DEADLINE_MS,
+        .table_is_ours = table_is_ours,
     };
 
     a->ofconn = ofconn_create(&cfg);
@@ -289,6 +301,12 @@ run_round(struct agent *a)
     }
 }
 
+static void
+run_takeover(struct agent *a)
+{
+    takeover_run(a->takeover, a->complete && local_is_ready(a->local));
+}
+
 /* Objects that the switch refused, and whose time to be tried again has come,
  * and groups that may go now.  (What others change on the bridge the
  * connection repairs by itself.) */
@@ -383,9 +401,10 @@ agent_run(struct agent *a)
          * with the old ones as their source must not stay wanted. */
         ways_run(a->ways);
     }
-    takeover_run(a->takeover, a->complete && local_is_ready(a->local));
+    run_takeover(a); /* What to look for, before it is looked at. */
     run_ofconn(a, db);
     run_flowtab(a);
+    run_takeover(a); /* What came of it: the next turn may be far. */
     answer_rejects(a);
     host_run(a->host);
     rules_run(a->rules);

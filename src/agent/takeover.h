@@ -30,8 +30,9 @@ struct takeover_cfg {
 struct takeover *takeover_create(const struct takeover_cfg *);
 void takeover_destroy(struct takeover *); /* NULL is allowed. */
 
-/* To be called in each turn, before the connection runs.  'ready': all that is
- * wanted is rendered, and nothing that it depends on is missing. */
+/* To be called in each turn, before the connection runs and after it.
+ * 'ready': all that is wanted is rendered, and nothing that it depends on is
+ * missing. */
 void takeover_run(struct takeover *, bool ready);
 
 /* True if nothing of a predecessor is left. */

@@ -17,6 +17,7 @@
 #include <openvswitch/ofp-actions.h>
 #include <openvswitch/ofp-flow.h>
 #include <openvswitch/ofp-meter.h>
+#include <openvswitch/ofp-table.h>
 #include <openvswitch/ofp-util.h>
 #include <random.h>
 #include <timeval.h>
@@ -105,6 +106,7 @@ void
 ofconn_old_reset(struct ofconn *c)
 {
     c->old.meters_xid = 0;
+    c->old.tables_xid = 0;
 }
 
 /* The dump. */
@@ -265,8 +267,53 @@ ofconn_delete_meters(struct ofconn *c, uint32_t first, unsigned int n)
             ofconn_send(c, ofputil_encode_meter_mod(OFP15_VERSION, &mm));
         }
     }
+    if (c->table_is_ours) {
+        c->old.tables_xid =
+            ofconn_send(c,
+                        ofputil_encode_table_features_request(OFP15_VERSION));
+    }
     c->old.meters_xid =
         ofconn_send(c, ofputil_encode_barrier_request(OFP15_VERSION));
+}
+
+/* Table names.  (Those in the database go before those that a controller
+ * gives, so that ours are safe.) */
+
+void
+ofconn_old_recv_tables(struct ofconn *c, struct ofpbuf *msg)
+{
+    const struct ofp_header *oh = msg->data;
+    struct ovs_list requests = OVS_LIST_INITIALIZER(&requests);
+    struct ofputil_table_features tf;
+    struct ofpbuf *request;
+    bool any = false;
+
+    /* The answer to the change below says nothing new. */
+    if (!c->old.tables_xid || ntohl(oh->xid) != c->old.tables_xid) {
+        return;
+    }
+    request = ofputil_encode_table_features_request(OFP15_VERSION);
+    ovs_list_push_back(&requests, &request->list_node);
+    while (!ofputil_decode_table_features(msg, &tf, NULL)) {
+        if (tf.name[0] && !c->table_is_ours(tf.table_id)) {
+            tf.command = OFPTFC15_MODIFY;
+            tf.any_properties = false;
+            tf.name[0] = '\0';
+            ofputil_append_table_features(&tf, NULL, &requests);
+            any = true;
+        }
+    }
+
+    uint32_t xid = ofconn_take_xids(c, 1);
+    LIST_FOR_EACH_POP (request, list_node, &requests) {
+        struct ofp_header *header = request->data;
+        header->xid = htonl(xid);
+        if (any) {
+            rconn_send(c->rconn, request, NULL);
+        } else {
+            ofpbuf_delete(request);
+        }
+    }
 }
 
 bool

@@ -121,6 +121,7 @@ struct ofconn_old {
     struct ofconn_used used_groups, used_meters;
     uint32_t meters_xid; /* Of the barrier behind the deletion. */
     bool meters_gone;
+    uint32_t tables_xid;    /* Of the question for table names. */
     struct backoff backoff; /* Of removing intruders. */
     int wait_ms;
     long long int intruded_ms; /* When the last one was seen. */
@@ -137,6 +138,7 @@ struct ofconn {
     uint32_t meter_id;
     uint32_t meter_rate_pps;
     long long int reply_deadline_ms;
+    bool (*table_is_ours)(uint8_t table_id);
 
     /* Connection. */
     struct rconn *rconn; /* NULL in S_BACKOFF. */
@@ -250,6 +252,7 @@ void ofconn_old_end(struct ofconn *);
 /* The connection is gone. */
 void ofconn_old_reset(struct ofconn *);
 bool ofconn_old_recv_barrier(struct ofconn *, uint32_t xid);
+void ofconn_old_recv_tables(struct ofconn *, struct ofpbuf *msg);
 /* An agent of Antrea's put a flow.  Returns how long to wait before that is
  * undone, in ms. */
 int ofconn_old_note_intruder(struct ofconn *);

@@ -69,6 +69,7 @@ ofconn_create(const struct ofconn_cfg *cfg)
     c->meter_id = cfg->meter_id;
     c->meter_rate_pps = cfg->meter_rate_pps;
     c->reply_deadline_ms = cfg->reply_deadline_ms;
+    c->table_is_ours = cfg->table_is_ours;
 
     c->state = S_BACKOFF;
     c->state_since_ms = time_msec();
@@ -382,6 +383,9 @@ recv_FOLLOW(struct ofconn *c, enum ofptype type, struct ofpbuf *msg)
         return true;
     } else if (type == OFPTYPE_BUNDLE_CONTROL) {
         ofconn_bundle_recv_control(c, oh);
+        return true;
+    } else if (type == OFPTYPE_TABLE_FEATURES_STATS_REPLY) {
+        ofconn_old_recv_tables(c, msg);
         return true;
     }
     return recv_changes(c, type, msg);

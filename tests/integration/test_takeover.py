@@ -18,7 +18,7 @@ GATEWAY_MAC = "0a:00:00:00:00:01"
 PODS = {"pod-1": (["10.10.1.2", "2001:db8:10:1::2"], 5),
         "pod-2": (["10.10.1.3", "2001:db8:10:1::3"], 6)}
 RUNS = r"\|takeover\|WARN\|bridge br-int: .*Antrea's agent"
-ENDS = r"\|takeover\|WARN\|.*will end with the takeover: 4 of NetworkPolicy$"
+ENDS = r"\|takeover\|WARN\|.*will end with the takeover: 3 of NetworkPolicy$"
 WAS = "ofproxyd-replaced-antrea-round"
 
 
@@ -236,6 +236,23 @@ def test_large_bridges_go_in_one_bundle_too(rig):
     assert all(m.what == "group delete" for b in later for m in b)
     assert_taken_over(rig, other)
     assert max(slow) < 1
+
+
+def test_table_names_of_antreas_do_not_get_into_the_way_of_ours(rig):
+    """A name that two tables have is printed for neither."""
+    antrea(rig).name_tables()
+    assert any("table=L3Forwarding," in f for f in rig.switch.dump_flows())
+    rig.start_daemon()
+
+    def names():
+        return {re.search(r"table=(\w+)", f)[1]
+                for f in rig.switch.dump_flows()}
+
+    wait_for(lambda: not any(n.isdigit() for n in names()), 5,
+             "all tables to have names", rig)
+    assert {"L3Forwarding", "ServiceLB", "Output"} <= names()
+    assert "EgressMetric" not in rig.switch.ofctl("dump-tables",
+                                                  options=("--names",))
 
 
 # What has to be there first.

@@ -335,6 +335,12 @@ class Antrea:
             self.finish()
         return self
 
+    def name_tables(self):
+        """Gives the tables their names, as a controller does."""
+        for number, name in enumerate(self.tables):
+            self.switch.ofctl("mod-table", str(number), "name:" + name)
+        return self
+
     def put(self, flows=None):
         """Puts flows, all at once."""
         self.switch.ofctl("add-flows", "-", options=("--bundle",),

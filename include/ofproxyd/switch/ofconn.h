@@ -30,7 +30,8 @@ struct ofconn_cfg {
     struct flowtab *flowtab; /* Must live longer than the connection. */
     uint32_t meter_id;       /* Of packets to the daemon. */
     uint32_t meter_rate_pps; /* And its limit; burst is twice that. */
-    long long int reply_deadline_ms; /* For any reply, e.g. 10000. */
+    long long int reply_deadline_ms;         /* For any reply, e.g. 10000. */
+    bool (*table_is_ours)(uint8_t table_id); /* Or NULL: all are. */
 };
 
 /* Returns a connection that is down until ofconn_run() is called. */
@@ -59,7 +60,9 @@ void ofconn_kick(struct ofconn *);
 void ofconn_redump(struct ofconn *);
 
 /* Deletes the 'n' meters from id 'first' on, but for those that flows of
- * others use, which would go with them.  Ends when ofconn_meters_are_gone()
+ * others use, which would go with them; and takes back the names that the
+ * predecessor gave to tables that are not ours, for a name that stands for two
+ * tables is of no use.  Ends when ofconn_meters_are_gone()
  * (without a connection: never; call it again). */
 void ofconn_delete_meters(struct ofconn *, uint32_t first, unsigned int n);
 bool ofconn_meters_are_gone(const struct ofconn *);
