@@ -82,6 +82,7 @@ cleanup_run(const struct cfg *cfg, struct cleanup_report *r)
     error = note(r, error, clean_switch(cfg, r, &err), &err);
     error = note(r, error, rules_cleanup(&r->done, &err), &err);
     error =
-        note(r, error, host_cleanup(cfg->host_gateway, &r->done, &err), &err);
+        note(r, error,
+             host_cleanup(cfg->host_gateway, &r->done, &r->left, &err), &err);
     return error;
 }

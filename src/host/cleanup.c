@@ -25,7 +25,7 @@ struct found {
 struct cleanup {
     struct hostnl *nl;
     const char *gateway;
-    struct ds *done;
+    struct ds *done, *left;
     struct err *err;
     int error; /* The first one; 'err' is about it. */
 };
@@ -115,14 +115,14 @@ remove_one(struct cleanup *c, const struct hostnl_event *event)
     char *name = name_of(c, event);
 
     if (event->kind == HOSTNL_ADDR && event->addr.protocol != HOST_RTPROT) {
-        ds_put_format(c->done, "%s stays: nothing tells whether it is ours\n",
+        ds_put_format(c->left, "left %s: nothing tells whether it is ours\n",
                       name);
     } else {
         struct err err;
         int error = del(c->nl, event, &err);
 
         if (!error) {
-            ds_put_format(c->done, "%s removed\n", name);
+            ds_put_format(c->done, "removed %s\n", name);
         } else if (!is_gone(error)) {
             fail(c, error, name, &err);
         }
@@ -150,9 +150,15 @@ remove_all(struct cleanup *c, enum hostnl_kind kind, int gateway)
 }
 
 int
-host_cleanup(const char *gateway, struct ds *done, struct err *err)
+host_cleanup(const char *gateway, struct ds *done, struct ds *left,
+             struct err *err)
 {
-    struct cleanup c = { .gateway = gateway, .done = done, .err = err };
+    struct cleanup c = {
+        .gateway = gateway,
+        .done = done,
+        .left = left,
+        .err = err,
+    };
     struct hostnl_link link;
     int error = hostnl_open(HOSTNL_LINKS_AND_ADDRS, &c.nl);
 

@@ -44,7 +44,7 @@ clean_table(struct nfnl *nl, struct ds *done, struct err *err)
     error = nfnl_batch_send(nl, &batch, err);
     nfnl_batch_uninit(&batch);
     if (!error) {
-        ds_put_cstr(done, "nftables: table inet " RULES_TABLE "\n");
+        ds_put_cstr(done, "removed nftables table inet " RULES_TABLE "\n");
     }
     return error;
 }
@@ -77,9 +77,9 @@ clean_chain(struct nfnl *nl, enum ip_family family, struct ds *done,
     }
     if (n) {
         ds_put_format(done,
-                      "nftables: %" PRIuSIZE
-                      " rules of chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME
-                      "\n",
+                      "removed %" PRIuSIZE
+                      " rules from nftables chain %s " FWDCHAIN_TABLE
+                      " " FWDCHAIN_NAME "\n",
                       n, fwdchain_family_name(&fc));
     }
     return error;

@@ -224,6 +224,7 @@ def test_without_descriptors_it_waits_instead_of_spinning(rig):
 
 def test_an_empty_node_name_stands_for_the_hosts(rig):
     """--node "$NODE_NAME" without the variable."""
+    rig.api.delete("nodes", "", "n1")
     rig.api.apply(objects.node(os.uname().nodename, ["10.10.1.0/24"]))
     rig.daemon.node = ""
     rig.start_daemon()

@@ -433,15 +433,15 @@ def test_d34_cleanup_removes_ours_and_says_so(steady, start):
     probe.send("gateway gw0")
     lines = clean(probe)
     assert sorted(lines[:-1]) == sorted([
-        "address 10.10.0.1/24 of link gw0 removed",
-        "address 198.51.100.77/24 of link gw0 stays: nothing tells whether "
+        "removed address 10.10.0.1/24 of link gw0",
+        "left address 198.51.100.77/24 of link gw0: nothing tells whether "
         "it is ours",
-        "address fd00:10::1/64 of link gw0 removed",
-        "neighbour 169.254.0.253 of link gw0 removed",
-        "neighbour fc01::aabb:ccdd:eeff of link gw0 removed",
-        "route to 10.10.2.0/24 removed", "route to 10.96.0.0/12 removed",
-        "route to 203.0.113.10/32 removed",
-        "route to fd00:10:2::/64 removed", "route to fd96::/108 removed"])
+        "removed address fd00:10::1/64 of link gw0",
+        "removed neighbour 169.254.0.253 of link gw0",
+        "removed neighbour fc01::aabb:ccdd:eeff of link gw0",
+        "removed route to 10.10.2.0/24", "removed route to 10.96.0.0/12",
+        "removed route to 203.0.113.10/32",
+        "removed route to fd00:10:2::/64", "removed route to fd96::/108"])
     assert lines[-1] == "ok"
     assert ours(steady) == []
     assert addresses(steady) == ["198.51.100.77/24"]

@@ -416,8 +416,8 @@ def test_cleanup_removes_what_is_ours_and_says_what(ns, tmp_path):
         probe.set(*BASIC)
     with RulesProbe(ns, tmp_path) as probe:
         assert probe.ask("cleanup") == [
-            "nftables: table inet ofproxyd",
-            "nftables: 2 rules of chain ip filter FORWARD"]
+            "removed nftables table inet ofproxyd",
+            "removed 2 rules from nftables chain ip filter FORWARD"]
         assert probe.ask("cleanup") == []
     assert listing(ns, "ruleset") == before
 

@@ -178,7 +178,7 @@ cleanup(const struct probe *p)
 {
     struct ds ds = DS_EMPTY_INITIALIZER;
     struct err err;
-    int error = host_cleanup(p->gateway, &ds, &err);
+    int error = host_cleanup(p->gateway, &ds, &ds, &err);
 
     printf("%s%s%s\n.\n", ds_cstr(&ds), error ? "error " : "ok",
            error ? err.msg : "");

@@ -103,13 +103,13 @@ bool host_in_sync(const struct host *);
 /* Removes what is ours from the host: routes on whatever link, and addresses
  * and neighbours of the link 'gateway', all known by HOST_RTPROT.  Kernel
  * settings stay.  Appends a line to 'done' for each thing that is removed, and
- * one for what may be ours but can't be told, which stays: addresses of
- * kernels before 5.18.  Blocks until that is done; needs no struct host, of
+ * one to 'left' for what may be ours but can't be told, which stays: addresses
+ * of kernels before 5.18.  Blocks until that is done; needs no struct host, of
  * which none should run.
  *
  * What can't be removed does not stop the rest.  Returns 0, also if there was
  * nothing, or a positive errno value with 'err' set. */
-int host_cleanup(const char *gateway, struct ds *done, struct err *)
-    OVS_WARN_UNUSED_RESULT;
+int host_cleanup(const char *gateway, struct ds *done, struct ds *left,
+                 struct err *) OVS_WARN_UNUSED_RESULT;
 
 #endif /* ofproxyd/host/host.h */
