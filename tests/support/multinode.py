@@ -22,6 +22,7 @@ address (Open vSwitch's userspace tunnelling): "br-phy", with the link to the
 router as its port.  Modes without tunnels have the address on the link.
 """
 import ipaddress
+import json
 import pathlib
 import re
 
@@ -400,21 +401,23 @@ def _clean(line):
     """A line without numbers that the kernel gives, and timers."""
     line = re.sub(r"^\d+: ", "", line)
     line = re.sub(r"\\ .*(valid_lft|link/ether).*", "", line)
-    return re.sub(r" (qlen|expires|hoplimit|error) \S+| pref medium", "",
-                  line).rstrip()
+    return re.sub(r" (qlen|expires|hoplimit|error|state|qdisc) \S+"
+                  r"| pref medium", "", line).rstrip()
 
 
 def bridge_state(member):
     """Flows, groups and ports of a node's bridge, without ids that depend
     on what was before, and without the gateway's MAC address."""
     switch = member.switch
-    mac = packets.mac_of(member.node, GATEWAY)
     lines = State(switch, member.daemon).named
-    for port in sorted(switch.vsctl("list-ports", switch.bridge).split()):
-        row = [switch.vsctl("get", "Interface", port, column).strip()
-               for column in ("type", "options", "mtu_request", "ofport")]
-        lines.append("port %s: %s" % (port, " ".join(row)))
-    return "\n".join(lines).replace(mac, "GATEWAY-MAC") + "\n"
+    rows = json.loads(switch.vsctl(
+        "--format=json", "--columns=name,type,options,mtu_request,ofport",
+        "list", "Interface"))["data"]
+    lines += ["port %s" % row for row in sorted(rows)]
+    text = "\n".join(lines) + "\n"
+    found = re.search(r"link/ether (\S+)", member.node.run(
+        "ip", "link", "show", GATEWAY, check=False).stdout)
+    return text.replace(found[1], "GATEWAY-MAC") if found else text
 
 
 def state(member):

@@ -200,6 +200,10 @@ class PrivateSwitch:
                    "bridge", self.bridge, "datapath_type=" + self.datapath,
                    "fail-mode=secure", "protocols=" + PROTOCOLS, *more)
 
+    def has_bridge(self):
+        """Whether somebody has made the bridge."""
+        return self.bridge in self.vsctl("list-br").split()
+
     def add_dummy_pod(self, name, addresses, ofport=None, namespace="ns1",
                       mac=None):
         """A pod's port without a pod behind it (dummy=True)."""
