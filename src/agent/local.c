@@ -34,6 +34,7 @@ struct local {
 
     /* The host: what 'want' points to. */
     bool complete;
+    char uplink_name[IFNAMSIZ];
     struct host_want want;
     struct cidr want_addrs[N_IP_FAMILIES];
     struct host_neigh want_neighs[N_IP_FAMILIES];
@@ -195,6 +196,20 @@ read_ports(struct local *l, const struct ovsdb_state *db)
     }
 }
 
+/* The link by which pods' packets come from other nodes as they are. */
+static bool
+read_uplink_name(struct local *l, const struct uplink_state *up)
+{
+    bool routed = l->node.mode == CFG_NO_ENCAP || l->node.mode == CFG_HYBRID;
+    const char *name = routed ? up->name : "";
+
+    if (!strcmp(name, l->uplink_name)) {
+        return false;
+    }
+    ovs_strlcpy(l->uplink_name, name, sizeof l->uplink_name);
+    return true;
+}
+
 /* True if it is known which flows of the node are wanted. */
 static bool
 has_addresses(const struct local *l)
@@ -315,6 +330,7 @@ want_host(struct local *l)
     w->gateway = l->cfg.cfg->host_gateway;
     w->gateway_ready = l->node.gateway_ofport != 0;
     w->forwarding = true;
+    w->uplink = l->uplink_name[0] ? l->uplink_name : NULL;
     w->addresses = l->want_addrs;
     w->n_addresses = 0;
     w->neighs = l->want_neighs;
@@ -346,6 +362,7 @@ local_run(struct local *l, const struct ovsdb_state *db,
         l->nodes_seqno = model_nodes_seqno(l->cfg.model);
         l->uplink_seqno = up->seqno;
         changed = read_addresses(l, up);
+        changed |= read_uplink_name(l, up);
     }
     if (changed || completed || db->seqno != l->db_seqno) {
         l->db_seqno = db->seqno;
@@ -361,7 +378,8 @@ local_run(struct local *l, const struct ovsdb_state *db,
 bool
 local_is_ready(const struct local *l)
 {
-    return l->node.gateway_ofport && has_addresses(l);
+    return l->node.gateway_ofport && has_addresses(l)
+           && (l->node.tunnel_ofport || !cfg_has_tunnel(l->cfg.cfg));
 }
 
 void

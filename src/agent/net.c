@@ -38,6 +38,7 @@ struct net {
     struct pipe_node node;                      /* As rendered with. */
     struct cidr own_cidrs[LOCAL_MAX_POD_CIDRS]; /* Members of a set. */
     size_t n_own_cidrs;
+    bool mtu_named; /* That it makes trouble. */
     bool searching; /* There is something to look for the link by. */
 
     /* Flows to other nodes that the switch had when we came, as long as the
@@ -174,14 +175,37 @@ announce(struct net *n)
     kube_set_transport(n->cfg.kube, ips);
 }
 
+/* Pods of both families, so that tunnels are of both if the network is. */
+static bool
+has_v6_underlay(const struct net *n)
+{
+    return !ip_is_none(&net_uplink(n)->addrs[IP_V6].ip)
+           && !ip_is_none(&n->node.gateway_ips[IP_V6]);
+}
+
+/* Not before it is known which families the pods have: a value that changes at
+ * once again would have the switch open its ports anew. */
 uint16_t
 net_mtu(const struct net *n)
 {
-    const struct uplink_state *up = net_uplink(n);
+    return !has_ip(n->node.gateway_ips)
+               ? 0
+               : uplink_mtu(n->cfg.cfg, net_uplink(n)->mtu,
+                            has_v6_underlay(n));
+}
 
-    return uplink_mtu(n->cfg.cfg, up->mtu,
-                      !ip_is_none(&up->addrs[IP_V6].ip)
-                          && !ip_is_none(&n->node.gateway_ips[IP_V6]));
+/* Says once what is wrong with the MTU. */
+static void
+name_mtu_trouble(struct net *n)
+{
+    const char *trouble =
+        uplink_mtu_trouble(n->cfg.cfg, net_uplink(n)->mtu, has_v6_underlay(n),
+                           !ip_is_none(&n->node.gateway_ips[IP_V6]));
+
+    if (trouble && !n->mtu_named) {
+        VLOG_WARN("MTU of pods %u: %s", net_mtu(n), trouble);
+    }
+    n->mtu_named = trouble != NULL;
 }
 
 bool
@@ -487,8 +511,7 @@ take_change(struct net *n, const struct peers_change *c)
         change_members(n, &c->was[i], true);
     }
     free(node->peers);
-    node->peers =
-        c->n_now ? xmemdup(c->now, c->n_now * sizeof *c->now) : NULL;
+    node->peers = c->n_now ? xmemdup(c->now, c->n_now * sizeof *c->now) : NULL;
     node->n_peers = c->n_now;
     changed = want_flows(n, node);
     if (!node->n_peers) {
@@ -569,6 +592,7 @@ net_run(struct net *n, const struct pipe_node *node, bool ready, bool complete)
     if (ready) {
         announce(n);
     }
+    name_mtu_trouble(n);
     release_kept(n);
     set_rules(n, complete && net_is_known(n));
     return changed > 0;

@@ -42,6 +42,7 @@ void ovsdb_named_end(struct ovsdb_named *);
  * that it works on. */
 #define OVSDB_MADE_KEY   "ofproxyd-made"
 #define OVSDB_LAYOUT_KEY "ofproxyd-layout"
+#define OVSDB_WAS_KEY    "ofproxyd-replaced-antrea-round" /* Of its agent. */
 
 /* A pass of ovsdb_repair(): what is wanted and what it works on. */
 struct ovsdb_repair {

@@ -20,10 +20,8 @@
 #include <openvswitch/util.h>
 #include <util.h>
 
-/* Round numbers of Antrea's agent: its own key, and ours for the last round of
- * an agent that was replaced. */
+/* Round numbers of Antrea's agent. */
 #define ANTREA_KEY "roundNum"
-#define WAS_KEY    "ofproxyd-replaced-antrea-round"
 
 /* What the OpenFlow connection needs. */
 #define PROTOCOL "OpenFlow15"
@@ -440,7 +438,7 @@ ovsdb_read_history(const struct ovsrec_bridge *bridge)
     return (struct ovsdb_history){
         .layout = bridge ? read_number(bridge, OVSDB_LAYOUT_KEY) : -1,
         .antrea = bridge ? read_number(bridge, ANTREA_KEY) : -1,
-        .antrea_was = bridge ? read_number(bridge, WAS_KEY) : -1,
+        .antrea_was = bridge ? read_number(bridge, OVSDB_WAS_KEY) : -1,
         .secure = bridge && is_secure(bridge),
     };
 }
@@ -465,7 +463,7 @@ repair_history(struct ovsdb_repair *r, const struct ovsrec_bridge *bridge)
     }
     if (h.antrea >= 0 && h.antrea == r->replaced) {
         ovsrec_bridge_update_external_ids_delkey(bridge, ANTREA_KEY);
-        set_external_id(bridge, WAS_KEY, h.antrea);
+        set_external_id(bridge, OVSDB_WAS_KEY, h.antrea);
         ovsdb_repair_did(r, "removed external_ids:" ANTREA_KEY "=%d",
                          h.antrea);
     }

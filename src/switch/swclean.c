@@ -179,12 +179,16 @@ remove_names(struct removal *r)
 }
 
 static void
-remove_layout(struct removal *r)
+remove_history(struct removal *r)
 {
-    if (smap_get(&r->bridge->external_ids, OVSDB_LAYOUT_KEY)) {
-        ovsrec_bridge_update_external_ids_delkey(r->bridge, OVSDB_LAYOUT_KEY);
-        removed(r, "external_ids:" OVSDB_LAYOUT_KEY " from bridge %s",
-                r->cfg->bridge);
+    static const char *const keys[] = { OVSDB_LAYOUT_KEY, OVSDB_WAS_KEY };
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        if (smap_get(&r->bridge->external_ids, keys[i])) {
+            ovsrec_bridge_update_external_ids_delkey(r->bridge, keys[i]);
+            removed(r, "external_ids:%s from bridge %s", keys[i],
+                    r->cfg->bridge);
+        }
     }
 }
 
@@ -224,10 +228,10 @@ remove_rows(struct removal *r, const struct ovsrec_open_vswitch *ovs)
 
     if (!ovsdb_bridge_is_made(r->bridge)) {
         remove_names(r);
-        remove_layout(r);
+        remove_history(r);
     } else if (n_others) {
         remove_names(r);
-        remove_layout(r);
+        remove_history(r);
         ds_put_format(&r->left,
                       "left bridge %s, which ofproxyd made: %s on it: %s\n",
                       r->cfg->bridge,
