@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What scripts/quickstart shows; see there."""
 import argparse
+import collections
 import contextlib
 import os
 import pathlib
@@ -17,7 +18,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 # pylint: disable=wrong-import-position
 from support import objects                            # noqa: E402
 from support.apiserver import ApiServer                # noqa: E402
+from support.cluster import at                         # noqa: E402
 from support.daemon import Ofproxyd                    # noqa: E402
+from support.multinode import SUBNETS, MultiCluster    # noqa: E402
 from support.netns import Netns                        # noqa: E402
 from support.ovs import PrivateSwitch                  # noqa: E402
 from support.traffic import Client, Server, ask_once   # noqa: E402
@@ -87,6 +90,10 @@ class Cluster:
         maker = Netns()
         stack.callback(maker.close)
         self.node = maker.node("node", directory / "switch")
+        # The link that would lead to other nodes, with the Node's address.
+        self.node.batch("link add eth0 type veth peer name wire",
+                        "link set eth0 up", "link set wire up",
+                        "addr add 192.0.2.11/24 dev eth0")
         done("a private Open vSwitch with the userspace datapath")
         self.api = self.daemon = None
         self.pods = {}
@@ -239,6 +246,128 @@ def linger(cluster):
         input("  Enter ends it. ")
 
 
+# More than one node.
+
+def tunnel_or_route(seen):
+    """How a packet between two nodes went, in words."""
+    ends = "%s → %s" % (seen.inner.src, seen.inner.dst)
+    if seen.kind == "plain":
+        return "%s, routed as it is" % ends
+    return "%s, in %s %s → %s" % (ends, paint(seen.kind, "yellow"),
+                                  seen.outer.src, seen.outer.dst)
+
+
+def show_way(cluster, capture):
+    """What a capture on the wire between the nodes has seen of the pods."""
+    ways = collections.Counter(
+        tunnel_or_route(seen) for node in cluster.nodes
+        for pod in node.pods for seen in capture.of(pod.address)
+        if not seen.sent and seen.inner.src == pod.address)
+    say("  on the wire between the nodes")
+    for text, n in sorted(ways.items()):
+        say("    %4d packets  %s" % (n, text))
+
+
+def show_spread(cluster, service):
+    """One Service, endpoints on all nodes."""
+    client = cluster.nodes[0].pods[0]
+    title("Calls from the pod %s to a Service with pods on every node"
+          % client.label)
+    for family in (4, 6):
+        with cluster.capture() as capture:
+            result = service.ask(client, family, 60)
+        say("  60 connections to %s" % service.of(family))
+        bars(result["answers"])
+        if family == 4:
+            show_way(cluster, capture)
+    say("  %-32s %s" % ("from node n1 itself", answer_line(
+        service.ask(cluster.nodes[0]))))
+    with Server(cluster.outside, "outside", tcp=[80]):
+        result = ask_once(client, cluster.outside_address(4), 80)
+        say("  %-32s %s, which sees %s" % (
+            "to something outside", answer_line(result),
+            result["sources"][0]))
+
+
+def show_node(cluster):
+    """What ofproxyd has made on the first node."""
+    node, other = cluster.nodes[0], cluster.nodes[1]
+    title("What ofproxyd has made for it on node n1")
+    if cluster.tunnels:
+        command("ovs-vsctl --columns=name,type,options list Interface "
+                "antrea-tun0")
+        for line in node.switch.vsctl(
+                "--columns=name,type,options", "list", "Interface",
+                "antrea-tun0").splitlines():
+            say("    " + paint(line, "dim"))
+    command("ovs-ofctl --names -O OpenFlow15 dump-flows br-int "
+            "table=L3Forwarding | grep %s" % other.cidrs[0])
+    for line in node.switch.dump_flows("table=20"):
+        if str(other.cidrs[0]) in line:
+            say("    " + paint(line.strip(), "dim"))
+    command("ip route")
+    for line in node.ip("-4", "route").splitlines():
+        say("    " + paint(line, "dim"))
+    command("nft list table inet ofproxyd")
+    for line in node.run("nft", "-s", "list", "table", "inet",
+                         "ofproxyd").stdout.splitlines():
+        say("    " + paint(line.replace("\t", "  "), "dim"))
+
+
+def show_nodes_crash(cluster, service):
+    """kill -9 of every daemon costs nothing."""
+    title("kill -9 of ofproxyd on every node in the middle of it")
+    traffic = service.client(cluster.nodes[0].pods[0], "connect", 4)
+    with traffic:
+        for member in cluster.members:
+            member.daemon.restart(hard=True)
+        for member in cluster.members:
+            member.daemon.wait_synced()
+        time.sleep(0.5)         # A moment of traffic to look at.
+    done("%d connections meanwhile, %d failed"
+         % (traffic.result["n"], traffic.result["n_failures"]))
+
+
+def linger_nodes(cluster, service):
+    """Leaves everything to the reader until Enter."""
+    title("All of it is running; look around in another terminal")
+    for member in cluster.members:
+        command("ip netns exec %s ip route        # node %s"
+                % (member.node.name, member.name))
+        command("ovs-ofctl --names -O OpenFlow15 dump-flows "
+                "unix:%s/br-int.mgmt" % member.switch.dir)
+        command("ovs-appctl -t %s sync" % member.daemon.ctl)
+    command("ip netns exec %s curl http://%s/"
+            % (cluster.nodes[0].pods[0].name, service.of(4)))
+    say()
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        input("  Enter ends it. ")
+
+
+def show_nodes(stack, directory, options):
+    """A Service spread over several nodes."""
+    title("A cluster of %d nodes on this machine, mode %s"
+          % (options.nodes, options.mode))
+    # The last node is in the other subnet, so that hybrid has to choose.
+    subnets = "a" * (options.nodes - 1) + (
+        "b" if options.mode == "hybrid" else "a")
+    cluster = stack.enter_context(MultiCluster(
+        directory, subnets, mode=options.mode))
+    for node in cluster.nodes:
+        done("node %s at %s, in the subnet %s: a private Open vSwitch, "
+             "ofproxyd, pods in %s" % (node.label, node.of(4),
+                                       SUBNETS[node.subnet][4],
+                                       node.cidrs[0]))
+    service = cluster.service([at(pod) for node in cluster.nodes
+                               for pod in node.pods[-1:]])
+    done("a Service %s with one pod of each node" % service.of(4))
+    show_node(cluster)
+    show_spread(cluster, service)
+    show_nodes_crash(cluster, service)
+    if not options.once:
+        linger_nodes(cluster, service)
+
+
 # The daemon has to be in this machine's network to reach the API server; with
 # these it can't change anything in it: settings are read-only, and there is no
 # link of the gateway's name.
@@ -306,12 +435,19 @@ def main():
                         help="use a real cluster's API server")
     parser.add_argument("--node", default="quickstart",
                         help="with --kubeconfig: the node to be")
+    parser.add_argument("--nodes", type=int, choices=(1, 2, 3), default=1,
+                        help="how many; default: one")
+    parser.add_argument("--mode", choices=("encap", "noEncap", "hybrid"),
+                        default="encap",
+                        help="with --nodes: trafficEncapMode; default: encap")
     options = parser.parse_args()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="ofproxyd-"))
     try:
         with contextlib.ExitStack() as stack:
             if options.kubeconfig:
                 show_real_cluster(stack, directory, options)
+            elif options.nodes > 1:
+                show_nodes(stack, directory, options)
             else:
                 show(stack, directory, options)
     finally:

@@ -87,8 +87,11 @@ class Router(Namespace):
                     net__ipv4__conf__default__send_redirects=0,
                     # Errors are what some tests look for.
                     net__ipv4__icmp_ratelimit=0, net__ipv6__icmp__ratelimit=0)
-        for subnet in SUBNETS:
-            self.ip("link", "add", "sub-" + subnet, "type", "bridge")
+        for number, subnet in enumerate(SUBNETS):
+            # Without an address of its own it takes one of its ports', and
+            # another one when the next node comes.
+            self.ip("link", "add", "sub-" + subnet, "address",
+                    "02:00:00:00:01:%02x" % number, "type", "bridge")
             self.ip("link", "set", "sub-" + subnet, "up")
             for family in FAMILIES:
                 self.ip("addr", "add", host_of(subnet, family, ROUTER)[0],

@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from support import objects
 from support.daemon import ROOT, api_kubeconfig
 
@@ -25,6 +27,22 @@ def test_all_scenes_play_without_a_failed_connection():
     assert all(int(n) > 100 and not int(bad) for n, bad in failed)
     assert "Connection refused" in text
     assert "0 flow puts, 0 flow deletes, 0 group puts" in text
+    assert "taken away" in text.splitlines()[-1]
+
+
+@pytest.mark.parametrize("mode,ways", [
+    ("encap", {"geneve"}), ("noEncap", {"routed"}),
+    ("hybrid", {"geneve", "routed"})], ids=["encap", "noEncap", "hybrid"])
+def test_a_service_is_spread_over_nodes(mode, ways):
+    """Every endpoint answers; the way between the nodes is shown."""
+    text = quickstart("--nodes", "3" if mode == "hybrid" else "2", "--mode",
+                      mode)
+    assert re.search(r"n1-1:8080 .* \d+\n.*n2-1:8080 .* \d+", text)
+    lines = re.findall(r" \d+ packets  (.*)", text)
+    assert {way for way in ("geneve", "routed")
+            for line in lines if way in line} == ways
+    (n, bad), = re.findall(r"(\d+) connections.*, (\d+) failed", text)
+    assert int(n) > 50 and not int(bad)
     assert "taken away" in text.splitlines()[-1]
 
 
