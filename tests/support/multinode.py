@@ -297,7 +297,8 @@ class MultiCluster(Base):
         node = UnderlayNode(
             name, self._dir / name, number=number, subnet=subnet,
             families=self.families, underlay=self.underlay,
-            bridged=self.tunnels and self._bridged, chained=self.mode == "networkPolicyOnly")
+            bridged=self.tunnels and self._bridged,
+            chained=self.mode == "networkPolicyOnly")
         # pylint: disable=protected-access
         self._netns._all.append(node)
         node.pod_mtu = self.pod_mtu
