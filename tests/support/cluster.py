@@ -287,8 +287,8 @@ class Cluster(Base):
             self.daemon = Ofproxyd(directory / "ofproxyd", self._start_api(),
                                    self.node.switch, **config)
             self.members = [Member(self.node, self.daemon)]
-            self.daemon.start()
             self._connect_outside()
+            self.daemon.start()
             self.pods = [self.node.add_pod("p%d" % i) for i in range(n_pods)]
             self.serve(self.pods)
             self.wait_pods()
