@@ -39,10 +39,9 @@ struct net {
     struct cidr own_cidrs[LOCAL_MAX_POD_CIDRS]; /* Members of a set. */
     size_t n_own_cidrs;
     bool mtu_named; /* That it makes trouble. */
-    bool searching; /* There is something to look for the link by. */
 
-    /* Flows to other nodes that the switch had when we came, as long as the
-     * transport link is not known. */
+    /* Flows to other nodes that the switch had when we came, as long as it is
+     * not known which are wanted. */
     struct fout kept;
 
     struct net_route *routes; /* Not taken yet. */
@@ -119,7 +118,6 @@ set_uplink(struct net *n)
             }
         }
     }
-    n->searching = want.iface[0] || want.n_cidrs || want.n_node_ips;
     uplink_set(n->uplink, &want);
 }
 
@@ -208,10 +206,24 @@ name_mtu_trouble(struct net *n)
     n->mtu_named = trouble != NULL;
 }
 
+/* A link without addresses says as little as none; and a Node object without
+ * addresses, or none, only that they are yet to come. */
 bool
 net_is_known(const struct net *n)
 {
-    return net_uplink(n)->name[0] || !n->searching;
+    const struct uplink_state *up = net_uplink(n);
+
+    return !ip_is_none(&up->addrs[IP_V4].ip)
+           || !ip_is_none(&up->addrs[IP_V6].ip);
+}
+
+/* True if it is known which way leads to other nodes: as long as this one has
+ * no pod network there is none, but what leads to its pods stays as well. */
+static bool
+knows_peers(const struct net *n)
+{
+    return net_is_known(n)
+           && (n->n_own_cidrs || n->node.mode == CFG_NETWORK_POLICY_ONLY);
 }
 
 /* Flows. */
@@ -278,18 +290,20 @@ want_flows(struct net *n, const struct net_node *node)
 
 /* Flows of other nodes that nobody can tell whether they are wanted. */
 
-static void
+static size_t
 want_kept(struct net *n)
 {
     struct flowtab_owner owner = { .id = cookie_make(COOKIE_NODE,
                                                      OBJECT_ID_MAX) };
     struct fout out = FOUT_INIT;
+    size_t changed;
 
     for (size_t i = 0; i < n->kept.n; i++) {
         fout_add(&out, fitem_ref(n->kept.items[i]));
     }
-    flowtab_want(n->cfg.flowtab, &owner, &out);
+    changed = flowtab_want(n->cfg.flowtab, &owner, &out);
     free(out.items);
+    return changed;
 }
 
 static void
@@ -306,19 +320,20 @@ keep_flow(const struct fitem *have, void *n_)
 void
 net_adopt(struct net *n)
 {
-    if (!net_is_known(n)) {
+    if (!knows_peers(n)) {
         flowtab_for_each_have(n->cfg.flowtab, keep_flow, n);
         want_kept(n);
     }
 }
 
-static void
+static size_t
 release_kept(struct net *n)
 {
-    if (n->kept.n && net_is_known(n)) {
-        fout_clear(&n->kept);
-        want_kept(n);
+    if (!n->kept.n || !knows_peers(n)) {
+        return 0;
     }
+    fout_clear(&n->kept);
+    return want_kept(n);
 }
 
 /* Routes. */
@@ -593,8 +608,8 @@ net_run(struct net *n, const struct pipe_node *node, bool ready, bool complete)
         announce(n);
     }
     name_mtu_trouble(n);
-    release_kept(n);
-    set_rules(n, complete && net_is_known(n));
+    changed += release_kept(n);
+    set_rules(n, complete && knows_peers(n));
     return changed > 0;
 }
 

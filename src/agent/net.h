@@ -42,8 +42,8 @@ void net_wait(const struct net *);
 /* The transport link as it is now. */
 const struct uplink_state *net_uplink(const struct net *);
 
-/* True if it is known which flows, routes and members of sets are wanted:
- * the transport link is, or there is nothing to look for it by. */
+/* True if the transport link is known, with an address: without it nobody can
+ * tell which flows, routes and members of sets are wanted. */
 bool net_is_known(const struct net *);
 
 /* Follows the Nodes; 'node' is this one as the pipeline sees it.  'ready'
@@ -53,8 +53,9 @@ bool net_is_known(const struct net *);
 bool net_run(struct net *, const struct pipe_node *node, bool ready,
              bool complete);
 
-/* What is not wanted goes from now on; but while the transport link isn't
- * known, what the switch has for other nodes stays. */
+/* What is not wanted goes from now on; but while the transport link or
+ * this node's pod networks aren't known, what the switch has for other nodes
+ * stays. */
 void net_adopt(struct net *);
 
 /* The MTU that the gateway, and so the pods, should have; 0 while unknown. */

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network between nodes, when its sources fail or lie."""
+import re
+
+import pytest
+
+from support import objects
+from support.rig import NODE_IP, Rig, own_node
+from support.wait import wait_for
+
+PEER_CIDRS = ["10.10.2.0/24", "2001:db8:10:2::/64"]
+PEER_IP = "192.0.2.12"
+
+
+def peer(cidrs=PEER_CIDRS, name="n2", address=PEER_IP):
+    """Another Node."""
+    return objects.node(name, cidrs, [address])
+
+
+def host_of(rig):
+    """The host's routes, and the members of sets."""
+    routes = "".join(rig.ns.ip(f, "route", "show", "proto", "201")
+                     for f in ("-4", "-6"))
+    rules = rig.ns.run("nft", "-s", "list", "table", "inet",
+                       "ofproxyd").stdout
+    return (sorted(line.strip() for line in routes.splitlines()),
+            sorted(re.findall(r"[0-9a-f.:]+/\d+", rules)))
+
+
+def has_peer(rig):
+    """Whether all has been done for the peer."""
+    routes, members = host_of(rig)
+    return (PEER_CIDRS[0] in members
+            and any(PEER_CIDRS[0] in r for r in routes)
+            and any("nw_dst=" + PEER_CIDRS[0] in flow
+                    for flow in rig.switch.dump_flows()))
+
+
+def start_with_peer(rig):
+    """The daemon, and a peer that is in use; flows, routes and members."""
+    rig.api.apply_all([own_node(), peer()])
+    rig.start_daemon()
+    wait_for(lambda: has_peer(rig), 10, "the peer", rig)
+    return rig.switch.state(), host_of(rig)
+
+
+def has_done_all(rig):
+    """Whether a daemon that started a second time waits for nothing but what
+    is missing."""
+    text = rig.daemon.appctl("sync")
+    pictures = [line for line in rig.daemon.log_lines()
+                if "first complete picture" in line]
+    return (len(pictures) == 2 and "host: in sync" in text
+            and "pending 0, in flight 0, set aside 0" in text)
+
+
+def hide_node(rig):
+    """The own Node object is gone: its kubelet will make it again."""
+    rig.api.delete("nodes", "", "n1")
+
+
+def bare_node(rig):
+    """A kubelet has just made it, and no controller has seen it."""
+    rig.api.apply(own_node([], addresses=[]))
+
+
+def no_addresses(rig):
+    """No kubelet has reported yet."""
+    rig.api.apply(own_node(addresses=[]))
+
+
+def no_link(rig):
+    """The transport link has yet to come."""
+    rig.ns.ip("link", "set", "eth0", "down", "name", "other0")
+    rig.ns.ip("addr", "flush", "dev", "other0")
+
+
+def bare_link(rig):
+    """It is there, and has no address yet."""
+    rig.ns.ip("addr", "flush", "dev", "eth0")
+
+
+def mend(rig):
+    """All is there again."""
+    if "other0" in rig.ns.ip("-o", "link"):
+        rig.ns.ip("link", "set", "other0", "name", "eth0", "up")
+    if NODE_IP not in rig.ns.ip("addr", "show", "eth0"):
+        rig.ns.ip("addr", "add", NODE_IP + "/24", "dev", "eth0")
+    rig.api.apply(own_node())
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("what", [hide_node, bare_node, no_addresses, no_link,
+                                  bare_link], ids=lambda f: f.__name__)
+def test_a_restart_removes_nothing_while_a_source_is_missing(
+        tmp_path, what, by_name):
+    """Nobody can tell then what is wanted; and when it has come, what is
+    unwanted goes."""
+    config = {"transportInterface": "eth0"} if by_name else {}
+    with Rig(tmp_path, **config) as rig:
+        switch, (routes, members) = start_with_peer(rig)
+        rig.daemon.allow(r"\|uplink\|WARN\|", r"\|agent\|WARN\|there is no Node",
+                         r"\|net\|WARN\|Node ")
+        what(rig)
+        rig.daemon.restart(hard=True)
+        wait_for(lambda: has_done_all(rig), 10, "all that is known to be done",
+                 rig)
+        assert set(switch[0]) <= set(rig.switch.dump_flows())
+        now = host_of(rig)
+        assert set(routes) <= set(now[0])
+        assert set(members) <= set(now[1])
+
+        rig.api.delete("nodes", "", "n2")
+        mend(rig)
+        wait_for(lambda: not any(PEER_CIDRS[0] in text for part in host_of(rig)
+                                 for text in part), 15, "no peer", rig)
+        rig.check_cold_start()
+        rig.check_quiet()
