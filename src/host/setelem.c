@@ -158,7 +158,9 @@ to_cidr(const struct ip *first, const struct ip *end, struct cidr *ret)
 static void
 take_intervals(struct reading *r, struct memberset *ms)
 {
-    qsort(r->elements, r->n, sizeof *r->elements, compare_elements);
+    if (r->n) {
+        qsort(r->elements, r->n, sizeof *r->elements, compare_elements);
+    }
     for (size_t i = 0; i < r->n; i++) {
         const struct element *e = &r->elements[i];
         const struct ip *end = i + 1 < r->n ? &e[1].ip : NULL;

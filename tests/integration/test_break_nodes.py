@@ -112,7 +112,9 @@ def test_a_restart_removes_nothing_while_a_source_is_missing(
 
         rig.api.delete("nodes", "", "n2")
         mend(rig)
+        rig.daemon.check_running()
         wait_for(lambda: not any(PEER_CIDRS[0] in text for part in host_of(rig)
-                                 for text in part), 15, "no peer", rig)
+                                 for text in part), 15, "no peer",
+                 lambda: "%s\n%s" % (host_of(rig), rig.dump()))
         rig.check_cold_start()
         rig.check_quiet()
