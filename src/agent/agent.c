@@ -125,6 +125,25 @@ create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
     return kube_create(&kube, a->model, &a->kube, err);
 }
 
+/* The address in "https://HOST:PORT/PATH"; "::" if HOST is a name. */
+static struct ip
+server_ip(const char *url)
+{
+    const char *host = strstr(url, "://");
+    char text[IP_STRLEN];
+    struct ip ip;
+
+    host = host ? host + strlen("://") : url;
+    host += *host == '[';
+    ovs_strlcpy(text, host,
+                MIN(sizeof text, strcspn(host, host[-1] == '[' ? "]" : ":/")
+                                     + 1));
+    if (ip_from_string(text, &ip)) {
+        memset(&ip, 0, sizeof ip);
+    }
+    return ip;
+}
+
 int
 agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
 {
@@ -151,6 +170,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
         .flowtab = a->flowtab,
         .host = a->host,
         .cfg = a->cfg,
+        .server = server_ip(cfg->kubeconfig->server),
     });
     a->net = net_create(&(struct net_cfg){
         .model = a->model,
@@ -158,6 +178,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
         .rules = a->rules,
         .kube = a->kube,
         .cfg = a->cfg,
+        .server = server_ip(cfg->kubeconfig->server),
     });
     a->ways = ways_create(&(struct ways_cfg){
         .host = a->host,

@@ -11,6 +11,7 @@
 
 #include "ofproxyd/flow/cookie.h"
 #include "ofproxyd/pipeline/pipeline.h"
+#include "peers-way.h"
 #include "services.h"
 
 VLOG_DEFINE_THIS_MODULE(local);
@@ -66,34 +67,45 @@ local_destroy(struct local *l)
 
 /* Sources. */
 
-/* The gateway's address, the first of a pod network, must be one of a host
- * and in the network; and a network of length 0 would take the node's default
- * route away. */
-static bool
-is_pod_network(const struct cidr *cidr)
+/* What is wrong with 'cidr' as this node's pod network: a network with the
+ * node's own address, or the API server's, would cut the node off. */
+static enum way_flaw
+find_flaw(const struct local *l, const struct node *node,
+          const struct uplink_state *up, const struct cidr *cidr)
 {
-    struct ip gateway = cidr_host(cidr, 1);
+    struct cidr net = cidr_network(cidr);
+    struct peers_env env = { .server = l->cfg.server };
+    struct ip none[N_IP_FAMILIES] = { 0 };
 
-    return cidr->plen > 0 && cidr_contains(cidr, &gateway)
-           && ip_is_unicast(&gateway);
+    memcpy(env.transport, up->addrs, sizeof env.transport);
+    for (size_t i = 0; i < node->n_addresses; i++) {
+        if (cidr_contains(&net, &node->addresses[i].ip)) {
+            return WAY_OWN_ADDRESS;
+        }
+    }
+    return way_find_flaw(&env, none, &net);
 }
 
 /* Copies the pod CIDRs that can be used to 'cidrs', and returns how many. */
 static size_t
-take_pod_cidrs(const struct node *node, struct cidr cidrs[LOCAL_MAX_POD_CIDRS])
+take_pod_cidrs(const struct local *l, const struct node *node,
+               const struct uplink_state *up,
+               struct cidr cidrs[LOCAL_MAX_POD_CIDRS])
 {
     size_t n = 0;
 
     for (size_t i = 0; i < node->n_pod_cidrs; i++) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 4);
         const struct cidr *cidr = &node->pod_cidrs[i];
+        enum way_flaw flaw = find_flaw(l, node, up, cidr);
         char buf[CIDR_STRLEN];
 
-        if (!is_pod_network(cidr)) {
+        if (flaw != WAY_GOOD) {
             VLOG_WARN_RL(&rl,
                          "Node %s: podCIDR %s can't be a network of pods; it "
-                         "is not used",
-                         node->meta.name, cidr_to_string(cidr, buf));
+                         "is not used: %s",
+                         node->meta.name, cidr_to_string(cidr, buf),
+                         way_flaw_text(flaw));
         } else if (n >= LOCAL_MAX_POD_CIDRS) {
             VLOG_WARN_RL(&rl,
                          "Node %s: only the first %d of %zu podCIDRs are used",
@@ -131,11 +143,11 @@ clear_gateway_addrs(struct local *l)
  * leaves things as they were: pods don't stop to exist by it.  Returns true if
  * something is different from before. */
 static bool
-read_pod_cidrs(struct local *l)
+read_pod_cidrs(struct local *l, const struct uplink_state *up)
 {
     const struct node *node = model_own_node(l->cfg.model);
     struct cidr cidrs[LOCAL_MAX_POD_CIDRS];
-    size_t n = node ? take_pod_cidrs(node, cidrs) : 0;
+    size_t n = node ? take_pod_cidrs(l, node, up, cidrs) : 0;
 
     if (!n
         || (n == l->node.n_pod_cidrs
@@ -181,7 +193,7 @@ static bool
 read_addresses(struct local *l, const struct uplink_state *up)
 {
     return l->node.mode == CFG_NETWORK_POLICY_ONLY ? read_uplink(l, up)
-                                                   : read_pod_cidrs(l);
+                                                   : read_pod_cidrs(l, up);
 }
 
 static void

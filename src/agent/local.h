@@ -35,6 +35,7 @@ struct local_cfg {
     struct flowtab *flowtab;
     struct host *host;
     const struct cfg *cfg;
+    struct ip server; /* The API server's address; "::" if not known. */
 };
 
 struct local *local_create(const struct local_cfg *);

@@ -567,6 +567,7 @@ read_own(struct net *n, const struct pipe_node *node)
     if (cidrs_changed || up->seqno != n->uplink_seqno) {
         struct peers_env env = {
             .mode = node->mode,
+            .server = n->cfg.server,
             .own_cidrs = n->own_cidrs,
             .n_own_cidrs = n->n_own_cidrs,
             .transport_cidrs = n->cfg.cfg->transport_interface_cidrs.cidrs,

@@ -29,6 +29,7 @@ struct net_cfg {
     struct rules *rules;
     struct kube *kube;
     const struct cfg *cfg;
+    struct ip server; /* The API server's address; "::" if not known. */
 };
 
 struct net *net_create(const struct net_cfg *);

@@ -8,6 +8,11 @@
 
 #include <util.h>
 
+#include "ofproxyd/pipeline/pipeline.h"
+
+/* A shorter prefix is an error: no network for private use is larger. */
+#define MIN_PLEN 8
+
 const char *
 way_flaw_text(enum way_flaw flaw)
 {
@@ -23,12 +28,20 @@ way_flaw_text(enum way_flaw flaw)
 
 /* Transport addresses. */
 
+static bool
+is_link_local(const struct ip *ip)
+{
+    return ip_family(ip) == IP_V4
+               ? ntohl(ip_v4(ip)) >> 16 == 0xa9fe /* 169.254.0.0/16 */
+               : IN6_IS_ADDR_LINKLOCAL(&ip->in6);
+}
+
 /* Can this node reach another one at 'ip'?  A link-local address says nothing
  * without its link. */
 static bool
 is_reachable(const struct peers_env *env, const struct ip *ip)
 {
-    return ip_is_unicast(ip) && !IN6_IS_ADDR_LINKLOCAL(&ip->in6)
+    return ip_is_unicast(ip) && !is_link_local(ip)
            && !ip_equals(ip, &env->transport[ip_family(ip)].ip);
 }
 
@@ -89,6 +102,16 @@ contains_any(const struct cidr *net, const struct ip *ips)
     return false;
 }
 
+/* Routes lead by the virtual address: it can't be in one of them. */
+static bool
+can_have_hosts(const struct cidr *net, const struct ip *gateway)
+{
+    struct ip virtual_ip = pipe_virtual_ip(ip_family(gateway));
+
+    return ip_is_unicast(gateway) && !is_link_local(gateway)
+           && !cidr_contains(net, &virtual_ip);
+}
+
 enum way_flaw
 way_find_flaw(const struct peers_env *env,
               const struct ip transport[N_IP_FAMILIES], const struct cidr *net)
@@ -98,14 +121,20 @@ way_find_flaw(const struct peers_env *env,
     if (!net->plen) {
         return WAY_ALL;
     }
+    if (net->plen < MIN_PLEN) {
+        return WAY_LARGE;
+    }
     if (!cidr_contains(net, &gateway)) {
         return WAY_SMALL;
     }
-    if (!ip_is_unicast(&gateway) || IN6_IS_ADDR_LINKLOCAL(&gateway.in6)) {
+    if (!can_have_hosts(net, &gateway)) {
         return WAY_NO_HOSTS;
     }
     if (!env) {
         return WAY_GOOD;
+    }
+    if (!ip_is_none(&env->server) && cidr_contains(net, &env->server)) {
+        return WAY_SERVER;
     }
 
     /* A route to a network that holds the address at which it is reached

@@ -2,17 +2,19 @@
 #ifndef OFPROXYD_AGENT_PEERS_WAY_H
 #define OFPROXYD_AGENT_PEERS_WAY_H 1
 
-/* The way to one Node's networks, without regard to other Nodes.  Private to
- * peers.c. */
+/* The way to one Node's networks, without regard to other Nodes, and what is
+ * wrong with networks, this node's as well. */
 
 #include "peers.h"
 
 /*        symbol       why a network is left out */
 #define WAY_FLAWS                                                   \
     WAY_FLAW(ALL, "it is all addresses")                            \
+    WAY_FLAW(LARGE, "it is larger than networks of pods can be")    \
     WAY_FLAW(SMALL, "it has no room for a gateway address")         \
     WAY_FLAW(NO_HOSTS, "its first address can't be a host's")       \
     WAY_FLAW(FAMILY, "this node has no pod network of that family") \
+    WAY_FLAW(SERVER, "the API server's address is in it")           \
     WAY_FLAW(OWN_ADDRESS, "this node's own address is in it")       \
     WAY_FLAW(ADDRESS, "the node's own address is in it")
 

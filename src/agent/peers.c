@@ -585,7 +585,7 @@ cidrs_equal(const struct cidr *a, size_t n_a, const struct cidr *b, size_t n_b)
 static bool
 envs_equal(const struct peers_env *a, const struct peers_env *b)
 {
-    return a->mode == b->mode
+    return a->mode == b->mode && ip_equals(&a->server, &b->server)
            && cidrs_equal(a->transport, N_IP_FAMILIES, b->transport,
                           N_IP_FAMILIES)
            && cidrs_equal(a->own_cidrs, a->n_own_cidrs, b->own_cidrs,

@@ -69,6 +69,9 @@ struct peers_env {
      * for a moment had better be kept. */
     struct cidr transport[N_IP_FAMILIES];
 
+    /* The API server's; "::" if it is not known.  A network that it is in is
+     * left out: nobody could tell us better from behind it. */
+    struct ip server;
     /* This node's pod networks; networks of a family that isn't among them
      * are left out.  While there is none there are no peers. */
     const struct cidr *own_cidrs;

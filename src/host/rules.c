@@ -724,7 +724,7 @@ bool
 rules_in_sync(const struct rules *r)
 {
     return r->wanted && r->nl && !r->failed && !r->chains_failed
-           && !has_work(r) && is_written(r);
+           && !has_work(r);
 }
 
 /* State. */

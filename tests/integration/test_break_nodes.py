@@ -118,3 +118,33 @@ def test_a_restart_removes_nothing_while_a_source_is_missing(
                  lambda: "%s\n%s" % (host_of(rig), rig.dump()))
         rig.check_cold_start()
         rig.check_quiet()
+
+
+@pytest.mark.parametrize("cidr", [
+    "192.0.2.0/24", "192.0.0.0/16", "192.0.2.8/29", "128.0.0.0/1",
+    "198.51.100.0/24", "169.254.0.0/16", "fe80::/64", "127.0.0.0/8"])
+def test_no_network_of_pods_cuts_the_node_off(rig, cidr):
+    """Of this node, or of another one: not the one that its own address is
+    in (198.51.100.9 is another one of its addresses)."""
+    addresses = [NODE_IP, "198.51.100.9"]
+    rig.api.apply_all([own_node(addresses=addresses), peer()])
+    rig.start_daemon()
+    wait_for(lambda: has_peer(rig), 10, "the peer", rig)
+    rig.daemon.allow(r"\|(local|net)\|WARN\|Node ")
+    before = rig.switch.state(), host_of(rig), rig.ns.ip("route"), rig.ns.ip(
+        "addr", "show", "scope", "global")
+    rig.api.apply(own_node([cidr], addresses=addresses))
+    rig.daemon.wait_log("podCIDR %s can't be" % cidr)
+    if not cidr.startswith("198"):
+        rig.api.apply(peer([cidr], "n3", "192.0.2.13"))
+        rig.daemon.wait_log("pod network %s is left out" % cidr)
+    rig.wait_settled()
+    assert before == (
+        rig.switch.state(), host_of(rig), rig.ns.ip("route"),
+        rig.ns.ip("addr", "show", "scope", "global"))
+    rig.daemon.restart(hard=True)
+    wait_for(lambda: has_done_all(rig), 10, "all that is known to be done",
+             rig)
+    assert before[2:] == (
+        rig.ns.ip("route"), rig.ns.ip("addr", "show", "scope", "global"))
+    rig.check_quiet()

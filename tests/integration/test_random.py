@@ -7,8 +7,10 @@ restart has nothing to change.
 SEED=n in the environment repeats one history, STEPS=n sets its length,
 SEEDS=n runs so many histories from SEED on.
 """
+import difflib
 import os
 import random
+import re
 
 import pytest
 
@@ -33,7 +35,12 @@ TROUBLE = {
     "modify_group": 5, "add_group": 4, "add_foreign": 4,
     "refuse_mod": 10, "drop_reply": 1, "delay": 4, "cut": 6, "cut_on": 6,
     "remake_gateway": 2, "remake_bridge": 1, "delete_meters": 2,
+    "delete_routes": 4, "steal_route": 3, "flush_rules": 3,
+    "delete_members": 4, "add_member": 3, "delete_tunnel": 3,
+    "flap_uplink": 3, "rename_uplink": 2, "flush_gateway": 3,
 }
+UPLINK_V6 = "2001:db8:2::11/64"
+MODES = ("encap", "noEncap", "hybrid")
 
 # (type, code) of OFPT_ERROR: BAD_ACTION, FLOW_MOD_FAILED, GROUP_MOD_FAILED,
 # BUNDLE_FAILED.
@@ -46,6 +53,9 @@ MESSAGES = ("open", "group put", "flow add", "flow delete-strict",
 # What each trouble makes the daemon say.
 EXPECTED = (
     r"\|WARN\|Dropped \d+ log messages",
+    r"\|net\|WARN\|Node ", r"\|local\|WARN\|Node ",
+    r"\|uplink\|WARN\|", r"\|(rules|routes|host|gwlink)\|WARN\|",
+    r"\|agent\|WARN\|there is no Node ",
     r"\|services\|WARN\|Service .* an address of it belongs to ",
     r"\|kube\|WARN\|(services|endpointslices): an object is left out: ",
     r"\|kube\|WARN\|(services|endpointslices|nodes): .*",
@@ -252,6 +262,95 @@ class Trouble:
                               "udp,actions=drop" % self._n)
             self.foreign.add(self._n)
 
+    # The host.
+
+    def _host(self, *command):
+        """What is named may not be there."""
+        self.rig.ns.run(*command, check=False)
+
+    def delete_routes(self):
+        """Ours: all, or one."""
+        family = self.rng.choice(("-4", "-6"))
+        routes = self.rig.ns.ip(family, "route", "show", "proto",
+                                "201").splitlines()
+        if routes and self.rng.randrange(2):
+            self._host("ip", family, "route", "del",
+                       self.rng.choice(routes).split()[0], "proto", "201")
+        else:
+            self._host("ip", family, "route", "flush", "proto", "201")
+
+    def steal_route(self):
+        """Somebody leads one of ours elsewhere, or adds one as ours."""
+        cidr = "10.10.%d.0/24" % self.rng.randint(30, 35)
+        self._host("ip", "route", self.rng.choice(("replace", "add")), cidr,
+                   "via", "192.0.2.%d" % self.rng.randint(20, 30), "dev",
+                   "eth0", "proto", "201", "metric", "4096")
+
+    def flush_rules(self):
+        """All rules of the host, or our table."""
+        self._host("nft", *self.rng.choice((
+            ("flush", "ruleset"), ("delete", "table", "inet", "ofproxyd"),
+            ("flush", "table", "inet", "ofproxyd"),
+            ("flush", "chain", "inet", "ofproxyd", "postrouting_nat"),
+            ("add", "rule", "inet", "ofproxyd", "postrouting_nat",
+             "ip", "saddr", "203.0.113.1", "accept"))))
+
+    def _member(self):
+        return self.rng.choice((
+            ("pod_cidrs_ipv4", "10.10.%d.0/24" % self.rng.randint(30, 35)),
+            ("pod_cidrs_ipv4", "10.10.1.0/24"),
+            ("pod_cidrs_ipv6", "2001:db8:10:%d::/64"
+             % self.rng.randint(30, 35)),
+            ("nodes_ipv4", "192.0.2.%d" % self.rng.randint(21, 25))))
+
+    def delete_members(self):
+        """Some of a set, or all."""
+        name, member = self._member()
+        if self.rng.randrange(2):
+            self._host("nft", "flush", "set", "inet", "ofproxyd", name)
+        else:
+            self._host("nft", "delete", "element", "inet", "ofproxyd", name,
+                       "{", member, "}")
+
+    def add_member(self):
+        """To a set of ours."""
+        name, member = self._member()
+        self._host("nft", "add", "element", "inet", "ofproxyd", name, "{",
+                   member, "}")
+
+    def delete_tunnel(self):
+        """Somebody deletes the tunnel port."""
+        self.switch.vsctl("--if-exists", "del-port", "antrea-tun0")
+
+    def flap_uplink(self):
+        """The transport link goes down and comes up again."""
+        self._host("ip", "link", "set", "eth0", "down")
+        self._some_changes()
+        if self.rng.randrange(2):
+            self.kill_daemon()
+        self._host("ip", "link", "set", "eth0", "up")
+        self._host("ip", "addr", "replace", UPLINK_V6, "dev", "eth0",
+                   "nodad")
+
+    def rename_uplink(self):
+        """It has another name for a moment."""
+        self._host("ip", "link", "set", "eth0", "down", "name", "other0")
+        self._host("ip", "link", "set", "other0", "up")
+        self._some_changes()
+        if self.rng.randrange(2):
+            self.kill_daemon()
+        self._host("ip", "link", "set", "other0", "down", "name", "eth0")
+        self._host("ip", "link", "set", "eth0", "up")
+        self._host("ip", "addr", "replace", UPLINK_V6, "dev", "eth0",
+                   "nodad")
+
+    def flush_gateway(self):
+        """The gateway link loses its addresses, or is taken down and up."""
+        if self.rng.randrange(2):
+            self._host("ip", "addr", "flush", "dev", GATEWAY)
+        else:
+            self._host("ip", "link", "set", GATEWAY, "down")
+
     def delete_meters(self):
         """And what uses them."""
         self._ofctl("del-meters")
@@ -321,6 +420,44 @@ def run_spell(rng, objects, trouble):
     objects.mend()
 
 
+def host_text(rig):
+    """What the host has of ours: routes, addresses, neighbours, rules, as
+    lines; members of sets in order, counters left out."""
+    lines = []
+    for family in ("-4", "-6"):
+        for what in (("route", "show", "table", "all", "proto", "201"),
+                     ("addr", "show", "dev", GATEWAY, "scope", "global"),
+                     ("neigh", "show", "nud", "permanent")):
+            lines += [re.sub(r" (expires|qlen) \S+|valid_lft.*|^\d+: ", "",
+                             line).strip()
+                      for line in rig.ns.ip(family, *what).splitlines()]
+    lines.sort()
+    rules = rig.ns.run("nft", "-s", "list", "table", "inet", "ofproxyd",
+                       check=False).stdout
+    rules = re.sub(r"\{([^{}]*)\}", lambda found: "{ %s }" % ", ".join(
+        sorted(re.split(r",\s*", found[1].strip()))), rules)
+    return "\n".join(filter(None, lines)) + "\n" + rules
+
+
+def check_cold_host(rig):
+    """The host has what it would have if there had been nothing before."""
+    rig.wait_settled(60)
+    before = host_text(rig)
+    rig.daemon.kill()
+    for family in ("-4", "-6"):
+        rig.ns.run("ip", family, "route", "flush", "proto", "201",
+                   check=False)
+    rig.ns.run("nft", "flush", "ruleset")
+    rig.ns.ip("neigh", "flush", "nud", "permanent")
+    rig.ns.ip("addr", "flush", "dev", GATEWAY)
+    rig.daemon.start()
+    rig.wait_settled(60)
+    after = host_text(rig)
+    assert before == after, "\n".join(difflib.unified_diff(
+        before.splitlines(), after.splitlines(), "before", "cold start",
+        lineterm="")) + rig.dump()
+
+
 def check_restart(rig):
     """With unchanged objects: no change."""
     rig.shim.clear()
@@ -331,8 +468,9 @@ def check_restart(rig):
 def run_history(tmp_path, seed, n_steps, others=()):
     """One history; `others` are objects that stay as they are."""
     rng = random.Random(seed)
-    with Rig(tmp_path, relay=True,
-             antreaProxy={"proxyAll": True}) as rig:
+    with Rig(tmp_path, relay=True, antreaProxy={"proxyAll": True},
+             trafficEncapMode=MODES[seed % len(MODES)]) as rig:
+        rig.ns.ip("addr", "add", UPLINK_V6, "dev", "eth0", "nodad")
         rig.daemon.allow(*EXPECTED)
         rig.api.apply_all(others)
         objects = churn.Churn(rng, rig)
@@ -343,6 +481,8 @@ def run_history(tmp_path, seed, n_steps, others=()):
             objects.done.clear()
             run_spell(rng, objects, trouble)
             print(*objects.done)
+            if rng.randrange(2):
+                check_cold_host(rig)
             rig.check_cold_start(timeout=90)
             rig.wait_routes()
             trouble.check_foreign()

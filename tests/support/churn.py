@@ -24,6 +24,21 @@ LARGE = (64, 65, 66, 300, 550, 551, 600, 700)
 PODS = {"p%d" % i: ("10.10.1.%d" % (i + 2), "2001:db8:10:1::%d" % (i + 2))
         for i in range(6)}
 
+# Other Nodes: few networks and addresses, some of them bad.
+PEERS = ["m%d" % i for i in range(1, 8)]
+PEER_V4 = ["10.10.%d.0/24" % i for i in range(30, 36)]
+PEER_V6 = ["2001:db8:10:%d::/64" % i for i in range(30, 36)]
+BAD_CIDRS = ["10.10.1.0/24", "10.10.1.128/25", "2001:db8:10::/48",
+             "0.0.0.0/0", "::/0", "192.0.2.0/24", "169.254.0.0/16",
+             "127.0.0.0/8", "10.10.32.0/22", "10.10.33.128/25",
+             "10.10.34.7/32", "fe80::/64", "240.0.0.0/4", "128.0.0.0/1"]
+PEER_ADDRESSES = ["192.0.2.%d" % i for i in range(21, 26)] + [
+    "198.51.100.%d" % i for i in range(21, 24)] + [
+    "2001:db8:2::%d" % i for i in range(21, 24)] + ["2001:db8:5::21"]
+BAD_ADDRESSES = ["192.0.2.11", "127.0.0.1", "fe80::1", "2001:db8:2::11",
+                 "0.0.0.0"]
+TRANSPORT = "node.antrea.io/transport-addresses"
+
 # Names of Service and slice methods, and how often each is to come.
 STEPS = {
     "replace_service": 16, "delete_service": 2, "recreate_service": 5,
@@ -36,6 +51,9 @@ STEPS = {
     "large_slice": 1,
     "edit_zone": 3, "edit_pod_cidrs": 1, "edit_other_node": 3,
     "recreate_node": 1, "break_object": 2, "move_pod": 3,
+    "put_peer": 10, "delete_peer": 4, "edit_peer_addresses": 6,
+    "edit_peer_cidrs": 6, "annotate_peer": 4, "recreate_peer": 4,
+    "swap_peers": 3, "hide_own_node": 1,
 }
 
 
@@ -67,6 +85,7 @@ class Churn:
         self.broken = set()     # (resource, namespace, name)
         self.done = []          # What was done, for failure messages.
         self._n_uids = 0
+        self._hidden = False
         self._put_node(self._own_node())
 
     def step(self):
@@ -86,6 +105,9 @@ class Churn:
             else:
                 self.api.delete(resource, namespace, name)
         self.broken.clear()
+        if self._hidden:
+            self._hidden = False
+            self._put_node(self.nodes["n1"])
 
     # Choices.
 
@@ -447,7 +469,9 @@ class Churn:
         return objects.node("n1", POD_CIDRS)
 
     def _put_node(self, node):
-        self.nodes[node["metadata"]["name"]] = node
+        name = node["metadata"]["name"]
+        self.nodes[name] = node
+        self._hidden &= name != "n1"
         self.api.apply(node)
 
     def edit_zone(self):
@@ -478,10 +502,95 @@ class Churn:
                 name, ["10.10.2%s.0/24" % name[1]],
                 zone=self.rng.choice(ZONES)))
 
+    def _peer_cidrs(self):
+        cidrs = self.rng.choice((
+            [self.rng.choice(PEER_V4)], [self.rng.choice(PEER_V6)],
+            [self.rng.choice(PEER_V4), self.rng.choice(PEER_V6)], []))
+        if self.chance(6):
+            cidrs += self.some(BAD_CIDRS, 2)
+        if self.chance(20):
+            cidrs += ["10.11.%d.0/24" % i for i in range(11)]
+        return cidrs
+
+    def _peer_addresses(self):
+        addresses = self.some(PEER_ADDRESSES, 3)
+        if self.chance(5):
+            addresses += self.some(BAD_ADDRESSES, 2)
+        self.rng.shuffle(addresses)
+        return addresses
+
+    def _new_peer(self, name):
+        node = objects.node(name, self._peer_cidrs(), self._peer_addresses())
+        node["metadata"]["creationTimestamp"] = (
+            "2026-01-01T00:00:0%dZ" % self.rng.randrange(4))
+        return node
+
+    def _peer(self):
+        there = sorted(set(PEERS) & set(self.nodes))
+        return copy.deepcopy(self.nodes[self.rng.choice(there)]) \
+            if there else self._new_peer(self.rng.choice(PEERS))
+
+    def put_peer(self):
+        """Another Node comes, or is another one."""
+        self._put_node(self._new_peer(self.rng.choice(PEERS)))
+
+    def delete_peer(self):
+        """It goes."""
+        name = self._peer()["metadata"]["name"]
+        if self.nodes.pop(name, None):
+            self.api.delete("nodes", "", name)
+
+    def edit_peer_addresses(self):
+        """Its addresses change."""
+        node, new = self._peer(), self._new_peer("")
+        node["status"] = new["status"]
+        self._put_node(node)
+
+    def edit_peer_cidrs(self):
+        """Its pod networks change, which the API forbids."""
+        node, new = self._peer(), self._new_peer("")
+        node["spec"] = new["spec"]
+        self._put_node(node)
+
+    def annotate_peer(self):
+        """It says where it is reached."""
+        node = self._peer()
+        node["metadata"].pop("annotations", None)
+        if not self.chance(3):
+            node["metadata"]["annotations"] = {TRANSPORT: self.rng.choice((
+                ",".join(self._peer_addresses()), "nonsense", "",
+                self.rng.choice(PEER_ADDRESSES)))}
+        self._put_node(node)
+
+    def recreate_peer(self):
+        """Deleted and created at once under the same name."""
+        node = self._peer()
+        name = node["metadata"]["name"]
+        with self.api.batch():
+            if name in self.nodes:
+                self.api.delete("nodes", "", name)
+            self._put_node(node if self.chance(3) else self._new_peer(name))
+
+    def swap_peers(self):
+        """Two exchange their pod networks."""
+        one, other = self._peer(), self._peer()
+        one["spec"], other["spec"] = other["spec"], one["spec"]
+        self._put_node(one)
+        if one["metadata"]["name"] != other["metadata"]["name"]:
+            self._put_node(other)
+
+    def hide_own_node(self):
+        """Ours is gone until mend()."""
+        if not self._hidden:
+            self._hidden = True
+            self.api.delete("nodes", "", "n1")
+
     def recreate_node(self):
         """Ours, deleted and created at once."""
         with self.api.batch():
-            self.api.delete("nodes", "", "n1")
+            if not self._hidden:
+                self.api.delete("nodes", "", "n1")
+            self._hidden = False
             self._put_node(self._own_node())
 
     # Trouble with objects.

@@ -98,6 +98,7 @@ peersfix_set_env(struct peers *p, const struct peersfix_env *e)
     for (size_t i = 0; i < n; i++) {
         env.transport[ip_family(&transport[i].ip)] = transport[i];
     }
+    assert_int_equal(ip_from_string(PEERSFIX_SERVER, &env.server), 0);
     peers_set_env(p, &env);
 }
 

@@ -17,6 +17,9 @@ struct peersfix_node {
     const char *annotated;
 };
 
+/* The API server's address. */
+#define PEERSFIX_SERVER "203.0.113.250"
+
 /* This node in words; 'transport' with prefix lengths. */
 struct peersfix_env {
     enum cfg_encap_mode mode;

@@ -179,6 +179,22 @@ static const struct {
       OUT("ff02::/64", "its first address can't be a host's") },
     { ENV(ENCAP, V6, V6), "fe80::/64", "2001:db8::2", NULL,
       OUT("fe80::/64", "its first address can't be a host's") },
+    /* Link-local, or with the address that all routes lead by. */
+    { ENV(ENCAP, V4, V4), "169.254.7.0/24", "192.0.2.2", NULL,
+      OUT("169.254.7.0/24", "its first address can't be a host's") },
+    { ENV(ENCAP, V4, V4), "169.0.0.0/8", "192.0.2.2", NULL,
+      OUT("169.0.0.0/8", "its first address can't be a host's") },
+    { ENV(ENCAP, V6, V6), "fc01::/16", "2001:db8::2", NULL,
+      OUT("fc01::/16", "its first address can't be a host's") },
+    { ENV(ENCAP, V4, V4), "10.10.2.0/24", "169.254.7.7", NULL,
+      OUT("10.10.2.0/24", NO_ADDRESS) },
+    /* Half of the Internet. */
+    { ENV(ENCAP, V4, V4), "64.0.0.0/2", "192.0.2.2", NULL,
+      OUT("64.0.0.0/2", "it is larger than networks of pods can be") },
+    { ENV(ENCAP, V6, V6), "4000::/2", "2001:db8::2", NULL,
+      OUT("4000::/2", "it is larger than networks of pods can be") },
+    { ENV(ENCAP, V4, V4), "203.0.113.0/24", "192.0.2.2", NULL,
+      OUT("203.0.113.0/24", "the API server's address is in it") },
     { ENV(ENCAP, BOTH, V4), "10.10.2.0/24 2001:db8:10:2::/64",
       "192.0.2.2 2001:db8::2", NULL,
       "+10.10.2.0/24 tunnel 192.0.2.2 " OUT(

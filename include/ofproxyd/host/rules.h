@@ -73,7 +73,8 @@ void rules_run(struct rules *);
 /* Arranges for poll_block() to wake up when rules_run() has work. */
 void rules_wait(struct rules *);
 
-/* True if the kernel has all that is wanted, and nothing else in our table. */
+/* True if the kernel has all that is wanted, and nothing else in our table; or
+ * if one of an earlier run stays, with its rules, until all is known. */
 bool rules_in_sync(const struct rules *);
 
 /* Appends the present state, what is missing and why. */
