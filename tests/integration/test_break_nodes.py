@@ -120,6 +120,35 @@ def test_a_restart_removes_nothing_while_a_source_is_missing(
         rig.check_quiet()
 
 
+MODES = ("encap", "noEncap", "hybrid", "networkPolicyOnly")
+
+
+@pytest.mark.parametrize("old", MODES)
+def test_another_mode_leaves_nothing_of_the_one_before(tmp_path, old):
+    """Nor another type of tunnels: what is there is what a cold start
+    makes."""
+    others = [peer(), peer(["10.10.3.0/24"], "n3", "198.51.100.13"),
+              peer(["10.10.4.0/24", "2001:db8:10:4::/64"], "n4",
+                   "2001:db8:2::14")]
+    for new in MODES:
+        with Rig(tmp_path / new, trafficEncapMode=old,
+                 antreaProxy={"proxyAll": True}) as rig:
+            rig.ns.ip("addr", "add", "2001:db8:2::11/64", "dev", "eth0",
+                      "nodad")
+            rig.api.apply_all([own_node(), *others])
+            rig.api.apply(objects.service("ns1", "s", [80], ["10.96.0.9"]))
+            rig.start_daemon()
+            rig.daemon.allow(r"\|net\|WARN\|Node ")
+            rig.config.update(trafficEncapMode=new, tunnelType="vxlan")
+            rig.daemon.write_config(**rig.config)
+            rig.restart_daemon()
+            ports = rig.switch.vsctl("list-ports", rig.switch.bridge)
+            assert ("antrea-tun0" in ports) == (new in ("encap", "hybrid"))
+            rig.check_cold_host()
+            rig.check_cold_start()
+            rig.check_quiet()
+
+
 @pytest.mark.parametrize("cidr", [
     "192.0.2.0/24", "192.0.0.0/16", "192.0.2.8/29", "128.0.0.0/1",
     "198.51.100.0/24", "169.254.0.0/16", "fe80::/64", "127.0.0.0/8"])

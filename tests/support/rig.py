@@ -10,6 +10,7 @@ namespace of their own, and what a cold start would make of the same objects.
 With `relay=True` an ofshim.OfShim stands between daemon and bridge
 (rig.shim), to count, refuse, delay and cut.
 """
+import difflib
 import pathlib
 import re
 
@@ -289,6 +290,43 @@ class Rig:
                  "the host's routes", lambda: "there: %s\nwanted: %s\n%s" % (
                      sorted(self.routes()), sorted(self.wanted_routes()),
                      self.dump()))
+
+    def host_text(self):
+        """What the host has of ours: routes, addresses, neighbours, rules, as
+        lines; members of sets in order, counters left out."""
+        lines = []
+        for family in ("-4", "-6"):
+            for what in (("route", "show", "table", "all", "proto",
+                          ROUTE_PROTOCOL),
+                         ("addr", "show", "dev", GATEWAY, "scope", "global"),
+                         ("neigh", "show", "nud", "permanent")):
+                lines += [re.sub(r" (expires|qlen) \S+|valid_lft.*|^\d+: ", "",
+                                 line).strip()
+                          for line in self.ns.ip(family, *what).splitlines()]
+        lines.sort()
+        rules = self.ns.run("nft", "-s", "list", "table", "inet", "ofproxyd",
+                            check=False).stdout
+        rules = re.sub(r"\{([^{}]*)\}", lambda found: "{ %s }" % ", ".join(
+            sorted(re.split(r",\s*", found[1].strip()))), rules)
+        return "\n".join(filter(None, lines)) + "\n" + rules
+
+    def check_cold_host(self):
+        """The host has what it would have if there had been nothing before."""
+        self.wait_settled(60)
+        before = self.host_text()
+        self.daemon.kill()
+        for family in ("-4", "-6"):
+            self.ns.run("ip", family, "route", "flush", "proto",
+                        ROUTE_PROTOCOL, check=False)
+        self.ns.run("nft", "flush", "ruleset")
+        self.ns.ip("neigh", "flush", "nud", "permanent")
+        self.ns.ip("addr", "flush", "dev", GATEWAY)
+        self.daemon.start()
+        self.wait_settled(60)
+        after = self.host_text()
+        assert before == after, "\n".join(difflib.unified_diff(
+            before.splitlines(), after.splitlines(), "before", "cold start",
+            lineterm="")) + self.dump()
 
     # Pods.
 
