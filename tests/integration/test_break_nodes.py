@@ -149,6 +149,20 @@ def test_another_mode_leaves_nothing_of_the_one_before(tmp_path, old):
             rig.check_quiet()
 
 
+def test_a_restart_does_not_change_the_mtu_for_a_moment(tmp_path):
+    """By the link's name alone, before the Nodes are listed."""
+    with Rig(tmp_path, transportInterface="eth0") as rig:
+        rig.ns.ip("addr", "add", "2001:db8:2::11/64", "dev", "eth0", "nodad")
+        rig.api.apply(own_node())
+        rig.start_daemon()
+        rig.daemon.wait_log("set the MTU of port antrea-gw0 to 1430")
+        rig.daemon.restart(hard=True)
+        rig.daemon.wait_log("traffic between nodes goes by")
+        rig.wait_settled()
+        assert len([line for line in rig.daemon.log_lines()
+                    if "the MTU of port" in line]) == 1
+
+
 @pytest.mark.parametrize("cidr", [
     "192.0.2.0/24", "192.0.0.0/16", "192.0.2.8/29", "128.0.0.0/1",
     "198.51.100.0/24", "169.254.0.0/16", "fe80::/64", "127.0.0.0/8"])
