@@ -36,6 +36,7 @@ TROUBLE = {
     "delete_routes": 4, "steal_route": 3, "flush_rules": 3,
     "delete_members": 4, "add_member": 3, "delete_tunnel": 3,
     "flap_uplink": 3, "rename_uplink": 2, "flush_gateway": 3,
+    "move_uplink": 3,
 }
 UPLINK_V6 = "2001:db8:2::11/64"
 MODES = ("encap", "noEncap", "hybrid")
@@ -341,6 +342,24 @@ class Trouble:
         self._host("ip", "link", "set", "eth0", "up")
         self._host("ip", "addr", "replace", UPLINK_V6, "dev", "eth0",
                    "nodad")
+
+    def move_uplink(self):
+        """The node gets another address, on the link first or in its object
+        first."""
+        old = self.churn.own_address
+        new = "192.0.2.12" if old == "192.0.2.11" else "192.0.2.11"
+        steps = [lambda: self._host("ip", "addr", "replace", new + "/24",
+                                    "dev", "eth0"),
+                 lambda: self.churn.move_own_node(new)]
+        self.rng.shuffle(steps)
+        for step in steps:
+            step()
+            self._some_changes()
+            if not self.rng.randrange(4):
+                self.kill_daemon()
+        self._host("ip", "addr", "del", old + "/24", "dev", "eth0")
+        # The kernel may have taken the second one of the subnet along.
+        self._host("ip", "addr", "replace", new + "/24", "dev", "eth0")
 
     def flush_gateway(self):
         """The gateway link loses its addresses, or is taken down and up."""

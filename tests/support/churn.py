@@ -9,7 +9,7 @@ import copy
 import json
 
 from support import objects
-from support.rig import POD_CIDRS, PROXY_NAME
+from support.rig import NODE_IP, POD_CIDRS, PROXY_NAME
 
 NAMESPACES = ("ns1", "ns2")
 SERVICES = ["svc-%d" % i for i in range(10)]
@@ -86,6 +86,7 @@ class Churn:
         self.done = []          # What was done, for failure messages.
         self._n_uids = 0
         self._hidden = False
+        self.own_address = NODE_IP
         self._put_node(self._own_node())
 
     def step(self):
@@ -466,7 +467,14 @@ class Churn:
     # Nodes.
 
     def _own_node(self):
-        return objects.node("n1", POD_CIDRS)
+        return objects.node("n1", POD_CIDRS, [self.own_address])
+
+    def move_own_node(self, address):
+        """Ours has another address now."""
+        self.own_address = address
+        node = copy.deepcopy(self.nodes["n1"])
+        node["status"] = self._own_node()["status"]
+        self._put_node(node)
 
     def _put_node(self, node):
         name = node["metadata"]["name"]
