@@ -295,7 +295,8 @@ run_round(struct agent *a)
     bool drained = true;
 
     if (may_render(a)) {
-        drained = services_run(a->services, start_ms + RENDER_MS);
+        drained = services_run(a->services, start_ms + RENDER_MS)
+                  && net_is_drained(a->net);
         if (drained && !a->complete) {
             a->complete = true;
             local_adopt(a->local);

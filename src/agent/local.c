@@ -35,7 +35,7 @@ struct local {
 
     /* The host: what 'want' points to. */
     bool complete;
-    char uplink_name[IFNAMSIZ];
+    char uplink[IFNAMSIZ]; /* Or "". */
     struct host_want want;
     struct cidr want_addrs[N_IP_FAMILIES];
     struct host_neigh want_neighs[N_IP_FAMILIES];
@@ -196,6 +196,17 @@ read_addresses(struct local *l, const struct uplink_state *up)
                                                    : read_pod_cidrs(l, up);
 }
 
+/* The link's name, which the host is given. */
+static bool
+read_link(struct local *l, const struct uplink_state *up)
+{
+    if (!strcmp(l->uplink, up->name)) {
+        return false;
+    }
+    ovs_strlcpy(l->uplink, up->name, sizeof l->uplink);
+    return true;
+}
+
 static void
 read_ports(struct local *l, const struct ovsdb_state *db)
 {
@@ -206,20 +217,6 @@ read_ports(struct local *l, const struct ovsdb_state *db)
     if (db->tunnel_ofport) {
         l->node.tunnel_ofport = db->tunnel_ofport;
     }
-}
-
-/* The link by which pods' packets come from other nodes as they are. */
-static bool
-read_uplink_name(struct local *l, const struct uplink_state *up)
-{
-    bool routed = l->node.mode == CFG_NO_ENCAP || l->node.mode == CFG_HYBRID;
-    const char *name = routed ? up->name : "";
-
-    if (!strcmp(name, l->uplink_name)) {
-        return false;
-    }
-    ovs_strlcpy(l->uplink_name, name, sizeof l->uplink_name);
-    return true;
 }
 
 /* True if it is known which flows of the node are wanted. */
@@ -342,7 +339,7 @@ want_host(struct local *l)
     w->gateway = l->cfg.cfg->host_gateway;
     w->gateway_ready = l->node.gateway_ofport != 0;
     w->forwarding = true;
-    w->uplink = l->uplink_name[0] ? l->uplink_name : NULL;
+    w->uplink = l->node.mode != CFG_ENCAP && l->uplink[0] ? l->uplink : NULL;
     w->addresses = l->want_addrs;
     w->n_addresses = 0;
     w->neighs = l->want_neighs;
@@ -374,7 +371,7 @@ local_run(struct local *l, const struct ovsdb_state *db,
         l->nodes_seqno = model_nodes_seqno(l->cfg.model);
         l->uplink_seqno = up->seqno;
         changed = read_addresses(l, up);
-        changed |= read_uplink_name(l, up);
+        changed |= read_link(l, up);
     }
     if (changed || completed || db->seqno != l->db_seqno) {
         l->db_seqno = db->seqno;

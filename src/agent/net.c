@@ -5,10 +5,12 @@
 #include "net.h"
 
 #include <openvswitch/hmap.h>
+#include <openvswitch/poll-loop.h>
 #include <openvswitch/vlog.h>
 
 #include <hash.h>
 #include <packets.h>
+#include <timeval.h>
 #include <util.h>
 
 #include "local.h"
@@ -19,6 +21,9 @@ VLOG_DEFINE_THIS_MODULE(net);
 
 /* Of a Node: InternalIPs and ExternalIPs of both families, and some. */
 #define MAX_NODE_IPS 16
+
+/* How long one turn may render. */
+#define RENDER_MS 20
 
 /* A node with what is wanted for it. */
 struct net_node {
@@ -38,7 +43,11 @@ struct net {
     struct pipe_node node;                      /* As rendered with. */
     struct cidr own_cidrs[LOCAL_MAX_POD_CIDRS]; /* Members of a set. */
     size_t n_own_cidrs;
-    bool mtu_named; /* That it makes trouble. */
+    bool mtu_named;      /* That it makes trouble. */
+    bool ready;          /* Changes are taken. */
+    bool settled;        /* All were, once, with the transport link known. */
+    bool rules_due;      /* What the rules are made of has changed. */
+    bool rules_complete; /* As they were set with. */
 
     /* Flows to other nodes that the switch had when we came, as long as it is
      * not known which are wanted. */
@@ -61,6 +70,7 @@ net_create(const struct net_cfg *cfg)
     peers_set_find_id(n->peers, find_id, n);
     n->uplink_seqno = UINT64_MAX;
     n->nodes_seqno = UINT64_MAX;
+    n->rules_due = true;
     hmap_init(&n->nodes);
     return n;
 }
@@ -135,6 +145,9 @@ void
 net_wait(const struct net *n)
 {
     uplink_wait(n->uplink);
+    if (n->ready && !net_is_drained(n)) {
+        poll_immediate_wake();
+    }
 }
 
 const struct uplink_state *
@@ -173,12 +186,15 @@ announce(struct net *n)
     kube_set_transport(n->cfg.kube, ips);
 }
 
-/* Pods of both families, so that tunnels are of both if the network is. */
+/* Tunnels go over IPv6 for pods' IPv6, and if there is nothing else. */
 static bool
 has_v6_underlay(const struct net *n)
 {
-    return !ip_is_none(&net_uplink(n)->addrs[IP_V6].ip)
-           && !ip_is_none(&n->node.gateway_ips[IP_V6]);
+    const struct cidr *addrs = net_uplink(n)->addrs;
+
+    return !ip_is_none(&addrs[IP_V6].ip)
+           && (ip_is_none(&addrs[IP_V4].ip)
+               || !ip_is_none(&n->node.gateway_ips[IP_V6]));
 }
 
 /* Not before it is known which families the pods have: a value that changes at
@@ -208,13 +224,25 @@ name_mtu_trouble(struct net *n)
 
 /* A link without addresses says as little as none; and a Node object without
  * addresses, or none, only that they are yet to come. */
-bool
-net_is_known(const struct net *n)
+static bool
+link_is_known(const struct net *n)
 {
     const struct uplink_state *up = net_uplink(n);
 
     return !ip_is_none(&up->addrs[IP_V4].ip)
            || !ip_is_none(&up->addrs[IP_V6].ip);
+}
+
+bool
+net_is_known(const struct net *n)
+{
+    return n->settled && link_is_known(n);
+}
+
+bool
+net_is_drained(const struct net *n)
+{
+    return !peers_has_change(n->peers);
 }
 
 /* True if it is known which way leads to other nodes: as long as this one has
@@ -329,7 +357,7 @@ net_adopt(struct net *n)
 static size_t
 release_kept(struct net *n)
 {
-    if (!n->kept.n || !knows_peers(n)) {
+    if (!n->kept.n || !knows_peers(n) || !net_is_drained(n)) {
         return 0;
     }
     fout_clear(&n->kept);
@@ -457,6 +485,8 @@ set_rules(struct net *n, bool complete)
         want.notrack_port = cfg_tunnel_udp_port(cfg);
     }
     rules_set(n->cfg.rules, &want);
+    n->rules_due = false;
+    n->rules_complete = complete;
 }
 
 /* Changes. */
@@ -551,52 +581,75 @@ read_nodes(struct net *n)
     }
 }
 
-/* True if what flows and routes to other nodes depend on has changed. */
+static void
+set_env(struct net *n, enum cfg_encap_mode mode)
+{
+    const struct uplink_state *up = net_uplink(n);
+    struct peers_env env = {
+        .mode = mode,
+        .own_cidrs = n->own_cidrs,
+        .n_own_cidrs = n->n_own_cidrs,
+        .transport_cidrs = n->cfg.cfg->transport_interface_cidrs.cidrs,
+        .n_transport_cidrs = n->cfg.cfg->transport_interface_cidrs.n,
+    };
+
+    memcpy(env.transport, up->addrs, sizeof env.transport);
+    peers_set_env(n->peers, &env);
+    n->uplink_seqno = up->seqno;
+    n->rules_due = true;
+}
+
+/* True if what flows to other nodes depend on has changed. */
 static bool
 read_own(struct net *n, const struct pipe_node *node)
 {
-    const struct uplink_state *up = net_uplink(n);
     struct pipe_node old = n->node;
     bool cidrs_changed = node->n_pod_cidrs != n->n_own_cidrs
                          || memcmp(node->pod_cidrs, n->own_cidrs,
                                    node->n_pod_cidrs * sizeof *n->own_cidrs);
+    bool ips_changed =
+        memcmp(old.gateway_ips, node->gateway_ips, sizeof old.gateway_ips)
+        != 0;
 
     if (cidrs_changed) {
         set_own_cidrs(n, node);
     }
-    if (cidrs_changed || up->seqno != n->uplink_seqno) {
-        struct peers_env env = {
-            .mode = node->mode,
-            .server = n->cfg.server,
-            .own_cidrs = n->own_cidrs,
-            .n_own_cidrs = n->n_own_cidrs,
-            .transport_cidrs = n->cfg.cfg->transport_interface_cidrs.cidrs,
-            .n_transport_cidrs = n->cfg.cfg->transport_interface_cidrs.n,
-        };
-
-        memcpy(env.transport, up->addrs, sizeof env.transport);
-        peers_set_env(n->peers, &env);
-        n->uplink_seqno = up->seqno;
+    if (cidrs_changed || net_uplink(n)->seqno != n->uplink_seqno) {
+        set_env(n, node->mode);
     }
+    n->rules_due |= ips_changed;
     n->node = *node;
     n->node.pod_cidrs = n->own_cidrs;
-    return old.gateway_ofport != node->gateway_ofport
+    return ips_changed || old.gateway_ofport != node->gateway_ofport
            || old.tunnel_ofport != node->tunnel_ofport
-           || !eth_addr_equals(old.gateway_mac, node->gateway_mac)
-           || memcmp(old.gateway_ips, node->gateway_ips,
-                     sizeof old.gateway_ips);
+           || !eth_addr_equals(old.gateway_mac, node->gateway_mac);
+}
+
+/* Takes what has changed, as far as a turn goes. */
+static size_t
+take_changes(struct net *n)
+{
+    long long int deadline_ms = time_msec() + RENDER_MS;
+    struct peers_change change;
+    size_t changed = 0;
+
+    while (time_msec() < deadline_ms && peers_pop_change(n->peers, &change)) {
+        changed += take_change(n, &change);
+    }
+    return changed;
 }
 
 bool
 net_run(struct net *n, const struct pipe_node *node, bool ready, bool complete)
 {
     bool render_all = read_own(n, node);
-    struct peers_change change;
     size_t changed = 0;
 
+    n->ready = ready;
     read_nodes(n);
-    while (ready && peers_pop_change(n->peers, &change)) {
-        changed += take_change(n, &change);
+    if (ready) {
+        changed += take_changes(n);
+        n->settled |= link_is_known(n) && net_is_drained(n);
     }
     if (render_all) {
         const struct net_node *other;
@@ -610,7 +663,10 @@ net_run(struct net *n, const struct pipe_node *node, bool ready, bool complete)
     }
     name_mtu_trouble(n);
     changed += release_kept(n);
-    set_rules(n, complete && knows_peers(n));
+    complete &= knows_peers(n);
+    if (n->rules_due || complete != n->rules_complete) {
+        set_rules(n, complete);
+    }
     return changed > 0;
 }
 

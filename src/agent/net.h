@@ -43,8 +43,9 @@ void net_wait(const struct net *);
 /* The transport link as it is now. */
 const struct uplink_state *net_uplink(const struct net *);
 
-/* True if the transport link is known, with an address: without it nobody can
- * tell which flows, routes and members of sets are wanted. */
+/* True if it is known which routes and members of sets are wanted: the
+ * transport link is, with an address, and net_run() has once taken all that
+ * follows from it. */
 bool net_is_known(const struct net *);
 
 /* Follows the Nodes; 'node' is this one as the pipeline sees it.  'ready'
@@ -54,8 +55,12 @@ bool net_is_known(const struct net *);
 bool net_run(struct net *, const struct pipe_node *node, bool ready,
              bool complete);
 
-/* What is not wanted goes from now on; but while the transport link or
- * this node's pod networks aren't known, what the switch has for other nodes
+/* True if net_run() has taken all that it was told.  It stops after a while,
+ * so that others get their turn. */
+bool net_is_drained(const struct net *);
+
+/* What is not wanted goes from now on; but while the transport link or this
+ * node's pod networks aren't known, what the switch has for other nodes
  * stays. */
 void net_adopt(struct net *);
 

@@ -129,7 +129,9 @@ host_set(struct host *h, const struct host_want *w)
         h->due_ms = time_msec();
     }
     if (check) {
-        check_soon(h);
+        /* At once: what is wanted changes rarely, and pods wait for it. */
+        h->check = true;
+        h->due_ms = time_msec();
     }
 }
 
