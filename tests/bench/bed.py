@@ -179,15 +179,18 @@ def switch_rss_mib(switch):
 
 class Bed:
     """An API server with the objects of a cluster; switches and daemons are
-    made on it."""
+    made on it.  given: the objects, if they aren't those of cluster()."""
 
-    def __init__(self, n_services, seed=1, n_endpoints=N_ENDPOINTS):
+    address = "192.0.2.11/24"   # Of this node.
+
+    def __init__(self, n_services, seed=1, n_endpoints=N_ENDPOINTS,
+                 given=None):
         self.n_services = n_services
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ofproxyd-bench-"))
         self._stack = contextlib.ExitStack()
         self._stack.callback(shutil.rmtree, self.dir, ignore_errors=True)
         self._number = 0
-        self.objects = cluster(n_services, seed, n_endpoints)
+        self.objects = given or cluster(n_services, seed, n_endpoints)
         try:
             self._start()
         except BaseException:
@@ -200,6 +203,10 @@ class Bed:
         # A dummy switch makes no link; the daemon gives addresses to one.
         self.ns.ip("link", "add", GATEWAY, "type", "veth", "peer", "name",
                    "gw-peer")
+        self.ns.batch(
+            "link add uplink type veth peer name wire",
+            "addr add %s dev uplink" % self.address,
+            "link set uplink up", "link set wire up")
         path = self.dir / "objects"
         path.write_text("\n".join(map(json.dumps, self.objects)))
         self.api = Api(self.dir / "api", "--netns", self.ns.name,

@@ -4,14 +4,21 @@
  *
  *     bench-connect serve FIRST-PORT PORTS WORKERS
  *     bench-connect ask ADDRESS PORT WORKERS SECONDS
+ *     bench-connect sink PORT
+ *     bench-connect pour ADDRESS PORT SECONDS
  *
  * Each worker of the client opens a TCP connection, sends a byte, waits for a
  * byte, and resets the connection, so that neither end keeps it; and so on.
  * It prints "DONE FAILED SECONDS".  The server prints "ready" when it
- * listens.  Workers are processes with blocking sockets. */
+ * listens.  Workers are processes with blocking sockets.
+ *
+ * The last two are one connection that carries as much as it can, one way; the
+ * client prints "BYTES SECONDS", as the server counted them. */
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -217,6 +224,58 @@ ask(const struct endpoint *server, int n_workers, double seconds)
     printf("%lu %lu %.3f\n", c->n_done, c->n_failed, now_s() - start);
 }
 
+/* One connection. */
+
+/* Counts what comes and says how much it was, until the end of each
+ * connection. */
+static void
+sink(int port)
+{
+    static char buf[1 << 18];
+    int listener = make_listener(port);
+
+    fcntl(listener, F_SETFL, 0);
+    puts("ready");
+    fflush(stdout);
+    for (;;) {
+        int fd = accept(listener, NULL, NULL);
+        uint64_t total = 0;
+        ssize_t n;
+
+        while (fd >= 0 && (n = recv(fd, buf, sizeof buf, 0)) > 0) {
+            total += n;
+        }
+        if (fd >= 0) {
+            send(fd, &total, sizeof total, MSG_NOSIGNAL);
+            close(fd);
+        }
+    }
+}
+
+static void
+pour(const struct endpoint *server, double seconds)
+{
+    static char buf[1 << 18];
+    int fd = socket(server->sa.sa_family, SOCK_STREAM, 0);
+    uint64_t total;
+
+    if (fd < 0 || connect(fd, &server->sa, server->len)) {
+        die("connect");
+    }
+
+    double start = now_s();
+    while (now_s() < start + seconds) {
+        if (send(fd, buf, sizeof buf, MSG_NOSIGNAL) < 0) {
+            die("send");
+        }
+    }
+    shutdown(fd, SHUT_WR);
+    if (recv(fd, &total, sizeof total, MSG_WAITALL) != sizeof total) {
+        die("recv");
+    }
+    printf("%" PRIu64 " %.3f\n", total, now_s() - start);
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -226,10 +285,18 @@ main(int argc, char *argv[])
         struct endpoint server = make_endpoint(argv[2], argv[3]);
 
         ask(&server, atoi(argv[4]), atof(argv[5]));
+    } else if (argc == 3 && !strcmp(argv[1], "sink")) {
+        sink(atoi(argv[2]));
+    } else if (argc == 5 && !strcmp(argv[1], "pour")) {
+        struct endpoint server = make_endpoint(argv[2], argv[3]);
+
+        pour(&server, atof(argv[4]));
     } else {
         fprintf(stderr, "usage: bench-connect serve FIRST-PORT PORTS WORKERS\n"
                         "       bench-connect ask ADDRESS PORT WORKERS "
-                        "SECONDS\n");
+                        "SECONDS\n"
+                        "       bench-connect sink PORT\n"
+                        "       bench-connect pour ADDRESS PORT SECONDS\n");
         return 2;
     }
     return 0;

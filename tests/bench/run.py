@@ -14,10 +14,12 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 # pylint: disable=wrong-import-position
+import between                  # noqa: E402
 import changes                  # noqa: E402
 import cold                     # noqa: E402
 import connect                  # noqa: E402
 import life                     # noqa: E402
+import nodes                    # noqa: E402
 import notrack                  # noqa: E402
 import parts                    # noqa: E402
 import takeover                 # noqa: E402
@@ -27,8 +29,9 @@ BENCHMARKS = {
     "cold": cold.run, "latency": changes.run_latency,
     "sustained": changes.run_sustained, "flat": changes.run_flat,
     "memory": life.run_memory, "restart": life.run_restart,
-    "connect": connect.run, "parts": parts.run, "notrack": notrack.run,
-    "takeover": takeover.run}
+    "connect": connect.run, "takeover": takeover.run,
+    "between": between.run, "nodes": nodes.run, "notrack": notrack.run,
+    "parts": parts.run}
 
 
 def main():
