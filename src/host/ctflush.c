@@ -32,9 +32,16 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 #define PARTS_PER_TURN   8
 #define REMOVED_PER_TURN 100
 
-/* Between two passes: nodes come one after the other, and the kernel needs 10
- * ms to look at the 262144 buckets of an empty table, in one go. */
-#define GAP_MS 30000
+/* Nodes come one after the other, and the kernel needs 10 ms to look at the
+ * 262144 buckets of an empty table, in one go.  So a pass waits for more of
+ * them, and while they go on to come the passes become rarer. */
+#define SETTLE_MS  200
+#define GAP_MIN_MS 1000
+#define GAP_MAX_MS 30000
+
+/* A request that comes so long after a pass could have been is the first one
+ * again. */
+#define CALM_MS 30000
 
 /* Found in one pass; what is beyond is found by the next one. */
 #define MAX_ENTRIES 10000
@@ -52,7 +59,7 @@ struct ctflush_entry {
 void
 ctflush_init(struct ctflush *cf)
 {
-    *cf = (struct ctflush){ .sock = NULL };
+    *cf = (struct ctflush){ .gap = BACKOFF_INIT(GAP_MIN_MS, GAP_MAX_MS) };
 }
 
 static void
@@ -66,7 +73,7 @@ end_pass(struct ctflush *cf)
     cf->buf = NULL;
     cf->n = cf->allocated = 0;
     cf->dumping = false;
-    cf->next_ms = time_msec() + GAP_MS;
+    cf->next_ms = time_msec() + backoff_next(&cf->gap, 0);
 }
 
 void
@@ -78,7 +85,16 @@ ctflush_uninit(struct ctflush *cf)
 void
 ctflush_request(struct ctflush *cf)
 {
+    long long int now = time_msec();
+
+    if (cf->due) {
+        return;
+    }
+    if (now >= cf->next_ms + CALM_MS) {
+        backoff_reset(&cf->gap);
+    }
     cf->due = true;
+    cf->next_ms = MAX(cf->next_ms, now + SETTLE_MS);
 }
 
 bool

@@ -17,6 +17,7 @@
 #include <netlink/socket.h>
 
 #include "memberset.h"
+#include "ofproxyd/base/backoff.h"
 #include "ofproxyd/base/ip.h"
 
 /* What is to go. */
@@ -36,6 +37,7 @@ struct ctflush {
     enum ip_family family;         /* That it is at. */
     bool unfiltered;               /* The kernel doesn't know about filters. */
     long long int next_ms;         /* No pass before. */
+    struct backoff gap;            /* Between two passes. */
     struct ctflush_entry *entries; /* Found, and not removed yet. */
     size_t n, allocated;
     uint64_t n_removed;
@@ -45,10 +47,11 @@ struct ctflush {
 void ctflush_init(struct ctflush *);
 void ctflush_uninit(struct ctflush *);
 
-/* Asks for one more pass: rules or nodes have come. */
+/* Asks for one more pass, soon: rules or nodes have come. */
 void ctflush_request(struct ctflush *);
 
-/* Goes on with a pass: with a step of it a turn. */
+/* Goes on with a pass: with a step of it a turn.  Not to be called while a
+ * pass is due and there are no nodes, for it would find nothing. */
 void ctflush_run(struct ctflush *, const struct ctflush_want *);
 void ctflush_wait(const struct ctflush *);
 

@@ -610,11 +610,19 @@ is_open(struct rules *r)
     return true;
 }
 
-/* Only once the rule is there: what is removed would come back. */
+/* Only once the rule is there: what is removed would come back.  And not
+ * before nodes are known: at the start the table is written first. */
+static bool
+ctflush_can_run(const struct rules *r)
+{
+    return is_written(r)
+           && (r->ctflush.sock || r->sets[RULES_NODES].n_wanted);
+}
+
 static void
 run_ctflush(struct rules *r)
 {
-    if (is_written(r)) {
+    if (ctflush_can_run(r)) {
         struct ctflush_want w = { .port = r->notrack_port,
                                   .nodes = &r->sets[RULES_NODES] };
 
@@ -715,7 +723,7 @@ rules_wait(struct rules *r)
     if (!r->failed && has_work(r)) {
         poll_timer_wait_until(r->due_ms);
     }
-    if (is_written(r)) {
+    if (ctflush_can_run(r)) {
         ctflush_wait(&r->ctflush);
     }
 }

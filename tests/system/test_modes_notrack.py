@@ -94,3 +94,23 @@ def test_a_node_that_goes_is_tracked_again(multi, host_family):
     if own_port(multi):
         wait_for(lambda: not next_is_tracked(), 5, "no entry",
                  multi.members[0].daemon)
+
+
+def test_what_was_tracked_before_is_forgotten(multi, host_family):
+    """Once, when the rules come (E19)."""
+    port = own_port(multi)
+    member, (one, two) = multi.members[0], multi.nodes
+    member.daemon.terminate()
+    one.run("nft", "flush", "ruleset")
+    one.run("nft", "add table inet other; add chain inet other c "
+            "{ type filter hook prerouting priority 0; ct state new accept; }")
+    text = send(two, host_family, one.of(host_family), port or 6081)
+    wait_tracked(one, text)
+    member.daemon.start()
+    member.daemon.wait_synced()
+    if port:
+        wait_for(lambda: not is_tracked(one, text), 5, "its end",
+                 member.daemon)
+    else:
+        assert is_tracked(one, text)
+    one.run("nft", "delete", "table", "inet", "other")
