@@ -429,6 +429,7 @@ agent_run(struct agent *a)
     run_takeover(a); /* What came of it: the next turn may be far. */
     answer_rejects(a);
     host_run(a->host);
+    ovsdb_set_gateway_lost(a->ovsdb, host_gateway_is_lost(a->host));
     rules_run(a->rules);
     report_set_aside(a);
     measure(a);

@@ -427,6 +427,13 @@ host_in_sync(const struct host *h)
            && !routes_have_failed(&h->routes);
 }
 
+bool
+host_gateway_is_lost(const struct host *h)
+{
+    return h->wanted && h->nl && !h->check && h->failed && !h->gw.ifindex
+           && h->gw.error == ENODEV;
+}
+
 void
 host_format_state(const struct host *h, struct ds *ds)
 {

@@ -615,8 +615,7 @@ is_open(struct rules *r)
 static bool
 ctflush_can_run(const struct rules *r)
 {
-    return is_written(r)
-           && (r->ctflush.sock || r->sets[RULES_NODES].n_wanted);
+    return is_written(r) && (r->ctflush.sock || r->sets[RULES_NODES].n_wanted);
 }
 
 static void

@@ -4,7 +4,8 @@
 
 /* What the parts of ovsdb.c share: ovsdb.c keeps the connection, the one
  * transaction and the snapshot; ovsdb-repair.c writes what is missing, with
- * ovsdb-tunnel.c for the tunnel port; ovsdb-pods.c reads the pods. */
+ * ovsdb-tunnel.c for the tunnel port and ovsdb-gateway.c for a gateway port
+ * that has lost its link; ovsdb-pods.c reads the pods. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,7 @@ struct ovsdb_repair {
     uint16_t gateway_ofport;
     struct eth_addr gateway_mac; /* For a new gateway; zero: a random one. */
     uint16_t gateway_mtu;        /* 0: any. */
+    bool gateway_lost;           /* It is to be opened anew if it is dead. */
     const char *tunnel;          /* As in struct ovsdb_cfg. */
     const char *tunnel_type;
     uint16_t tunnel_port;
@@ -68,7 +70,9 @@ struct ovsdb_repair {
     struct ovsdb_named *named;
 
     /* Out. */
-    struct ds done; /* What was written, in words; empty if nothing. */
+    struct ds done;      /* What was written, in words; empty if nothing. */
+    bool gateway_closed; /* The gateway port is taken out of the switch, */
+    bool gateway_opened; /* or put in again. */
 };
 
 /* Writes into 'r->txn' what the database lacks. */
@@ -82,6 +86,20 @@ void ovsdb_repair_did(struct ovsdb_repair *r, const char *format, ...)
  * is nothing to make is named, unless 'bridge', which may be NULL, has it. */
 bool ovsdb_name_is_free(struct ovsdb_repair *, const struct ovsdb_idl *,
                         const struct ovsrec_bridge *bridge, const char *name);
+
+/* The gateway port's link. */
+
+/* True if the switch has the port, but does not find its link. */
+bool ovsdb_gateway_is_dead(const struct ovsrec_bridge *,
+                           const struct ovsrec_interface *);
+
+/* True while the port is out of the switch, by ovsdb_gateway_reopen(). */
+bool ovsdb_gateway_is_closed(const struct ovsrec_interface *);
+
+/* Goes on with opening a dead gateway port anew: with the first step if
+ * 'r->gateway_lost', with the second one in any case. */
+void ovsdb_gateway_reopen(struct ovsdb_repair *r,
+                          const struct ovsrec_bridge *bridge);
 
 /* The tunnel port; each function does nothing if none is wanted. */
 
@@ -125,6 +143,10 @@ uint16_t ovsdb_iface_ofport(const struct ovsrec_interface *);
 
 /* Parses "aa:bb:cc:dd:ee:ff". */
 bool ovsdb_parse_mac(const char *s, struct eth_addr *ret);
+
+/* Writes 'mac' as the address that the interface is to have. */
+void ovsdb_iface_set_mac(const struct ovsrec_interface *,
+                         const struct eth_addr *mac);
 
 /* True if 'mac' is neither zero nor a multicast address. */
 bool ovsdb_mac_is_unicast(const struct eth_addr *mac);

@@ -147,6 +147,18 @@ insert_internal_port(struct ovsdb_repair *r, const char *name,
     return port;
 }
 
+void
+ovsdb_iface_set_mac(const struct ovsrec_interface *iface,
+                    const struct eth_addr *mac)
+{
+    const uint8_t *ea = mac->ea;
+    char s[sizeof "aa:bb:cc:dd:ee:ff"];
+
+    snprintf(s, sizeof s, "%02x:%02x:%02x:%02x:%02x:%02x", ea[0], ea[1], ea[2],
+             ea[3], ea[4], ea[5]);
+    ovsrec_interface_set_mac(iface, s);
+}
+
 /* The address stands in the database, so that the port keeps it when the
  * switch restarts. */
 static void
@@ -162,10 +174,7 @@ set_gateway_mac(struct ovsdb_repair *r, struct ovsrec_interface *iface)
         mac.ea[0] = (mac.ea[0] & ~1) | 2; /* Unicast, locally administered. */
     }
 
-    char *s = xasprintf("%02x:%02x:%02x:%02x:%02x:%02x", mac.ea[0], mac.ea[1],
-                        mac.ea[2], mac.ea[3], mac.ea[4], mac.ea[5]);
-    ovsrec_interface_set_mac(iface, s);
-    free(s);
+    ovsdb_iface_set_mac(iface, &mac);
 }
 
 /* Returns false if there is nothing to change. */
@@ -402,6 +411,7 @@ repair_ports(struct ovsdb_repair *r, const struct ovsdb_idl *idl,
         ovsdb_repair_did(r, "set the MTU of port %s to %u", r->gateway,
                          r->gateway_mtu);
     }
+    ovsdb_gateway_reopen(r, bridge);
     ovsdb_tunnel_repair(r, idl, bridge);
 }
 

@@ -43,6 +43,13 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(60, 300);
 #define REOPEN_MIN_MS 100
 #define REOPEN_MAX_MS 60000
 
+/* How long the gateway's link has to be missing before the port is opened
+ * anew, and the pauses between tries.  The least one covers the time that the
+ * switch needs for it. */
+#define LOST_MS     100
+#define LOST_MIN_MS 1000
+#define LOST_MAX_MS 60000
+
 /* How long the switch may take to bring up the bridge before that is
  * named. */
 #define BRIDGE_UP_MS 10000
@@ -75,10 +82,19 @@ struct ovsdb {
     unsigned int txn_seqno;    /* seen_seqno when it was composed. */
     char *txn_does;            /* In words, for the log; NULL: not worth a
                                 * line. */
+    bool txn_again;            /* As one before, which has been logged. */
     bool check;                /* Contents not compared yet. */
     long long int next_txn_ms; /* No transaction before. */
     struct backoff backoff;
     struct ovsdb_named repair_named;
+
+    /* A gateway port without a link. */
+    bool gateway_lost;          /* The host has none. */
+    bool gateway_dead;          /* The switch does not find it. */
+    long long int lost_ms;      /* When to do something about it. */
+    long long int lost_last_ms; /* When something was done. */
+    unsigned int n_lost;        /* Tries that have not helped. */
+    struct backoff lost_backoff;
 
     /* A tunnel port that the switch refuses while there is another of the
      * same options.  It forgets ports only after it has tried to open others,
@@ -222,6 +238,8 @@ ovsdb_create(const struct ovsdb_cfg *cfg)
     o->backoff = (struct backoff) BACKOFF_INIT(BACKOFF_MIN_MS, BACKOFF_MAX_MS);
     o->reopen_backoff =
         (struct backoff) BACKOFF_INIT(REOPEN_MIN_MS, REOPEN_MAX_MS);
+    o->lost_backoff = (struct backoff) BACKOFF_INIT(LOST_MIN_MS, LOST_MAX_MS);
+    o->lost_last_ms = LLONG_MIN / 2;
     o->bridge_due_ms = LLONG_MAX;
     ovsdb_named_init(&o->repair_named);
     ovsdb_named_init(&o->read_named);
@@ -295,10 +313,19 @@ read_gateway(struct ovsdb *o, const struct ovsrec_bridge *bridge,
     if (!iface) {
         return;
     }
+    o->gateway_dead = ovsdb_gateway_is_dead(bridge, iface);
     s->gateway_ofport = ovsdb_iface_ofport(iface);
     if (s->gateway_ofport) {
-        s->gateway_mac = iface_mac(bridge, iface);
-        o->gateway_mac = s->gateway_mac;
+        struct eth_addr mac = iface_mac(bridge, iface);
+
+        /* Without a link there may be none. */
+        if (ovsdb_mac_is_unicast(&mac)) {
+            o->gateway_mac = mac;
+        }
+        s->gateway_mac = o->gateway_mac;
+    }
+    if (ovsdb_gateway_is_closed(iface)) {
+        return; /* What the switch says of it is to be expected. */
     }
     if (iface->error && iface->error[0]) {
         ovsdb_named_add(&o->read_named,
@@ -368,7 +395,7 @@ read_state(struct ovsdb *o)
     struct ovsdb_pod *pods;
 
     ovsdb_named_begin(&o->read_named);
-    o->tunnel_clashes = false;
+    o->tunnel_clashes = o->gateway_dead = false;
     if (ovs && ovs->ovs_version) {
         ovs_strlcpy(new.ovs_version, ovs->ovs_version, sizeof new.ovs_version);
     }
@@ -431,7 +458,7 @@ retry_later(struct ovsdb *o)
 static void
 note_success(struct ovsdb *o)
 {
-    if (o->txn_does) {
+    if (o->txn_does && !o->txn_again) {
         VLOG_INFO_RL(&rl, "%s", o->txn_does);
     }
     backoff_reset(&o->backoff);
@@ -468,6 +495,26 @@ run_txn(struct ovsdb *o)
     o->txn_does = NULL;
 }
 
+static bool
+gateway_is_due(const struct ovsdb *o)
+{
+    return o->gateway_lost && o->gateway_dead;
+}
+
+/* The gateway port is taken out of the switch in this pass. */
+static void
+note_lost(struct ovsdb *o)
+{
+    o->lost_ms = next_time(&o->lost_backoff);
+    o->lost_last_ms = time_msec();
+    o->n_lost++;
+    if (o->n_lost == 2) {
+        VLOG_WARN("port %s still has no link; trying again, at longer and "
+                  "longer intervals",
+                  o->gateway);
+    }
+}
+
 static void
 check_contents(struct ovsdb *o)
 {
@@ -478,6 +525,7 @@ check_contents(struct ovsdb *o)
         .gateway_ofport = o->gateway_ofport,
         .gateway_mac = o->gateway_mac,
         .gateway_mtu = o->gateway_mtu,
+        .gateway_lost = gateway_is_due(o) && time_msec() >= o->lost_ms,
         .tunnel = o->tunnel,
         .tunnel_type = o->tunnel_type,
         .tunnel_port = o->tunnel_port,
@@ -499,6 +547,9 @@ check_contents(struct ovsdb *o)
     ovsdb_repair(&r, o->idl);
     ovsdb_named_end(&o->repair_named);
 
+    if (r.gateway_closed) {
+        note_lost(o);
+    }
     if (!r.done.length) {
         ovsdb_idl_txn_abort(r.txn);
         ovsdb_idl_txn_destroy(r.txn);
@@ -509,6 +560,7 @@ check_contents(struct ovsdb *o)
     o->txn = r.txn;
     o->txn_seqno = o->seen_seqno;
     o->txn_does = ds_steal_cstr(&r.done);
+    o->txn_again = (r.gateway_closed || r.gateway_opened) && o->n_lost > 1;
     run_txn(o);
 }
 
@@ -572,6 +624,7 @@ ovsdb_run(struct ovsdb *o)
     if (o->txn) {
         run_txn(o);
     }
+    o->check |= gateway_is_due(o) && time_msec() >= o->lost_ms;
     if (!o->txn && o->state.connected && o->check
         && time_msec() >= o->next_txn_ms) {
         check_contents(o);
@@ -594,6 +647,9 @@ ovsdb_wait(struct ovsdb *o)
     if (!o->txn && o->state.connected && o->tunnel_clashes) {
         poll_timer_wait_until(o->reopen_ms);
     }
+    if (!o->txn && o->state.connected && gateway_is_due(o)) {
+        poll_timer_wait_until(MAX(o->lost_ms, o->next_txn_ms));
+    }
     if (o->state.connected && o->bridge_due_ms != LLONG_MAX) {
         poll_timer_wait_until(o->bridge_due_ms);
     }
@@ -612,6 +668,23 @@ ovsdb_set_gateway_mtu(struct ovsdb *o, uint16_t mtu)
     mtu = mtu >= MTU_MIN ? mtu : 0;
     o->check |= mtu != o->gateway_mtu;
     o->gateway_mtu = mtu;
+}
+
+void
+ovsdb_set_gateway_lost(struct ovsdb *o, bool lost)
+{
+    long long int now = time_msec();
+
+    if (!lost && !o->gateway_dead && o->state.gateway_ofport) {
+        /* It has helped.  The next loss is another one. */
+        backoff_reset(&o->lost_backoff);
+        o->n_lost = 0;
+        o->lost_ms = o->lost_last_ms + LOST_MIN_MS;
+    }
+    if (lost && !o->gateway_lost) {
+        o->lost_ms = MAX(o->lost_ms, now + LOST_MS);
+    }
+    o->gateway_lost = lost;
 }
 
 void

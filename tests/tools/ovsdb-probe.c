@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the ovsdb module alone, for tests: keeps the bridge that the arguments
  * name and prints the snapshot as a line of JSON whenever it changes, until
- * standard input ends.  A line on standard input is "mtu N", "filled", or
- * anything else, which does nothing.
+ * standard input ends.  A line on standard input is "mtu N", "lost
+ * N", "filled", or anything else, which does nothing.
  *
  *   ovsdb-probe REMOTE BRIDGE DATAPATH_TYPE GATEWAY OFPORT LAYOUT TUNNEL
  *               [ID:NAME...]
@@ -81,6 +81,8 @@ wait_for_work(struct ovsdb *ovsdb, int in)
     buf[n] = '\0';
     if (!strncmp(buf, "mtu ", 4)) {
         ovsdb_set_gateway_mtu(ovsdb, atoi(buf + 4));
+    } else if (!strncmp(buf, "lost ", 5)) {
+        ovsdb_set_gateway_lost(ovsdb, atoi(buf + 5));
     } else if (!strncmp(buf, "filled", 6)) {
         ovsdb_set_filled(ovsdb, true);
     }

@@ -100,6 +100,9 @@ void host_format_state(const struct host *, struct ds *);
  * Kernel settings that can't be written don't count: they are only named. */
 bool host_in_sync(const struct host *);
 
+/* True if the gateway link was looked for and there is none. */
+bool host_gateway_is_lost(const struct host *);
+
 /* Removes what is ours from the host: routes on whatever link, and addresses
  * and neighbours of the link 'gateway', all known by HOST_RTPROT.  Kernel
  * settings stay.  Appends a line to 'done' for each thing that is removed, and

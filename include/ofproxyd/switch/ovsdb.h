@@ -111,6 +111,15 @@ void ovsdb_set_filled(struct ovsdb *, bool filled);
  * bytes.  Less than 68, which the database refuses, leaves it alone. */
 void ovsdb_set_gateway_mtu(struct ovsdb *, uint16_t mtu);
 
+/* Tells whether the gateway port's link is missing from the host.  Somebody
+ * can delete the link of an internal port of the userspace datapath, and the
+ * switch keeps the port, without a word and for ever.  If that lasts and the
+ * switch knows no address of the port any more, the port is taken out of the
+ * switch and put in again, with all that the database has of it and the MAC
+ * address that it had, also if somebody else made it: without its link the
+ * node is cut off anyway.  Tried with a backoff for as long as it holds. */
+void ovsdb_set_gateway_lost(struct ovsdb *, bool lost);
+
 /* What is not to be changed on an existing bridge. */
 enum ovsdb_hold {
     OVSDB_HOLD_NONE,
