@@ -226,7 +226,7 @@ def test_congestion_on_the_way_is_told_to_the_pod(multi, family):
         assert frame and frame.tos == TOS | CE
 
 
-def test_fragments_pass_through_services(multi, family):
+def test_e24_fragments_pass_through_services(multi, family):
     """Datagrams of several fragments, there and back (E24).
 
     The first one is whole, since the userspace datapath shows a fragment's
