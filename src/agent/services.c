@@ -304,6 +304,17 @@ make_target(const struct eps_list *list, const struct eps_choice *choice)
     return target;
 }
 
+static bool
+is_only_udp_port(const struct svc *svc, const struct svc_port *port)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < svc->n_ports; i++) {
+        n += svc->ports[i].proto == PROTO_UDP;
+    }
+    return port->proto == PROTO_UDP && n == 1;
+}
+
 static void
 unit_render(struct services *s, const struct model_service *ms,
             const struct svc_port *port, struct unit *u)
@@ -323,6 +334,7 @@ unit_render(struct services *s, const struct model_service *ms,
         .proto = u->proto,
         .frontends = &frontend,
         .n_frontends = 1,
+        .takes_fragments = is_only_udp_port(ms->svc, port),
     };
     struct fout out = FOUT_INIT;
     struct err err;

@@ -12,6 +12,7 @@
 
 #include "build.h"
 
+#include <flow.h>
 #include <odp-netlink.h>
 
 /* The largest part of a rejected packet that the answer quotes. */
@@ -82,6 +83,16 @@ match_l4_dst(struct build *b, const struct pipe_service *svc, uint16_t port)
 }
 
 static void
+build_select(const struct pipe_service *svc, enum pipe_scope scope,
+             struct build *b)
+{
+    build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+    build_set_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_SELECTED);
+    ofpact_put_GROUP(&b->ofpacts)->group_id =
+        group_id_make(svc->object_id, scope == PIPE_SCOPE_LOCAL, 0);
+}
+
+static void
 render_frontend(const struct pipe_service *svc,
                 const struct pipe_frontend *frontend, struct build *b)
 {
@@ -91,18 +102,37 @@ render_frontend(const struct pipe_service *svc,
     build_match_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
 
     switch (svc->targets[frontend->scope].verdict) {
-    case PIPE_SELECT:
-        build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
-        build_set_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_SELECTED);
-        ofpact_put_GROUP(&b->ofpacts)->group_id =
-            group_id_make(svc->object_id, frontend->scope == PIPE_SCOPE_LOCAL,
-                          0);
-        break;
+    case PIPE_SELECT: build_select(svc, frontend->scope, b); break;
     case PIPE_REJECT:
         build_set_field(b, PIPE_F_SVC_NO_EP, PIPE_V_SVC_NO_EP_YES);
         build_goto(b, PIPE_T_ENDPOINT_DNAT);
         break;
     case PIPE_DROP: break;
+    }
+    build_done(b);
+}
+
+/* A datagram's fragments.  Connection tracking has put the datagram together
+ * to look it up, and Open vSwitch's userspace datapath then sends the
+ * fragments on one by one.  To flows none of them shows a port, and later ones
+ * of IPv6 no protocol; the tracked tuple has that.  If the first datagram of a
+ * connection is in fragments, all have to reach a ct() action that translates;
+ * the one that the last of them comes to counts.  (The kernel's datapath sends
+ * the datagram on as a whole.) */
+static void
+render_fragments(const struct pipe_service *svc,
+                 const struct pipe_frontend *frontend, struct build *b)
+{
+    build_flow(b, PIPE_T_SERVICE_LB, PIPE_PRIO_LOW);
+    build_match_family(b, svc->family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    match_set_ct_nw_proto(&b->match, proto_number(svc->proto));
+    match_set_nw_frag_masked(&b->match, FLOW_NW_FRAG_ANY,
+                             FLOW_NW_FRAG_ANY);
+    build_match_dst(b, &frontend->ip);
+    build_match_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
+    if (svc->targets[frontend->scope].verdict == PIPE_SELECT) {
+        build_select(svc, frontend->scope, b);
     }
     build_done(b);
 }
@@ -128,6 +158,9 @@ pipe_render_service(const struct pipe_service *svc, struct fout *out,
     build_init(&b, out, cookie_make(COOKIE_SERVICE, svc->object_id));
     for (size_t i = 0; i < svc->n_frontends; i++) {
         render_frontend(svc, &svc->frontends[i], &b);
+        if (svc->takes_fragments) {
+            render_fragments(svc, &svc->frontends[i], &b);
+        }
     }
     build_uninit(&b);
 

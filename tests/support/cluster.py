@@ -171,12 +171,14 @@ class Service:
         lines = self._flows(member.daemon)
         text = "\n".join(item for _, item in lines)
         groups = re.findall(r"ServiceLB.*group:(\d+)", text)
-        return (text.count("table=ServiceLB")
+        whole = "\n".join(item for _, item in lines
+                          if "nw_frag=yes" not in item)
+        return (whole.count("table=ServiceLB")
                 == len(self.protocols) * len(self.families)
                 and all(state == "installed" for state, _ in lines)
                 and set(re.findall(r"nat\(dst=([^)]+)\)", text))
                 == self._expected(member.name)
-                and text.count("actions=drop") == self._n_drops(member.name)
+                and whole.count("actions=drop") == self._n_drops(member.name)
                 and all(bool(int(g) & 0x100) == self._local for g in groups))
 
     def wait(self, timeout=10):

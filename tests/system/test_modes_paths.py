@@ -227,14 +227,12 @@ def test_congestion_on_the_way_is_told_to_the_pod(multi, family):
 
 
 def test_e24_fragments_pass_through_services(multi, family):
-    """Datagrams of several fragments, there and back (E24).
-
-    The first one is whole, since the userspace datapath shows a fragment's
-    ports to connection tracking only, and not to the flows that choose."""
+    """Datagrams of several fragments, there and back (E24); the first one of a
+    connection is one of them."""
     for here, there in pairs(multi):
         service = multi.service([at(there.pods[0])])
         with packets.sock(here.pods[0], family) as sock:
-            for size in (10, 3000, 8000):
+            for size in (3000, 10, 8000):
                 sock.sendto(b"y" * size, (service.of(family), PORT))
                 assert sock.recv(65536).split()[-1] == b"y" * size
         service.delete()

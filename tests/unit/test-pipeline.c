@@ -303,6 +303,7 @@ render(enum ip_family family, enum proto proto, struct pipe_target target,
         .frontends = &frontend,
         .n_frontends = 1,
         .targets = { target },
+        .takes_fragments = proto == PROTO_UDP,
     };
 
     return pipe_render_service(&svc, out, err);

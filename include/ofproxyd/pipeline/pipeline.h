@@ -133,6 +133,10 @@ struct pipe_service {
     const struct pipe_frontend *frontends;
     size_t n_frontends;
     struct pipe_target targets[N_PIPE_SCOPES]; /* Those that frontends use. */
+
+    /* The only port of UDP at its addresses: fragments, which show no port,
+     * are for it. */
+    bool takes_fragments;
 };
 
 /* Endpoints above this are left out, and pipe_render_service() says so. */
