@@ -110,10 +110,11 @@ k1_mtu_follows_mode_tunnel_and_family(void **state OVS_UNUSED)
 }
 
 static void
-every_uplink_that_is_large_enough_carries_what_pods_send(
-    void **state OVS_UNUSED)
+uplinks_that_are_large_enough_carry_what_pods_send(void **state OVS_UNUSED)
 {
-    for (uint32_t uplink = 700; uplink <= 65536; uplink++) {
+    /* Steps that meet each combination; each takes a while under valgrind. */
+    for (uint32_t uplink = 700; uplink <= 65536;
+         uplink += uplink < 1600 ? 1 : 1237) {
         const struct mtu_case c = {
             .mode = uplink % 4,
             .tunnel = uplink / 4 % 4,
@@ -174,8 +175,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(k1_mtu_follows_mode_tunnel_and_family),
-        cmocka_unit_test(
-            every_uplink_that_is_large_enough_carries_what_pods_send),
+        cmocka_unit_test(uplinks_that_are_large_enough_carry_what_pods_send),
         cmocka_unit_test(trouble_is_named),
     };
 
