@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ovsdb module does about a gateway port without a link.
+"""What the ovsdb module does about a gateway port without a link (C16).
 
 ovs-vswitchd does not run here: the tests write what it would."""
 import time
@@ -19,6 +19,7 @@ GATEWAY, MAC, CLOSED = "gw0", "02:00:00:00:00:07", "ofproxyd-reopen"
 def fixture_switch(tmp_path):
     """A database without a switch."""
     switch = PrivateSwitch(tmp_path / "ovs", dummy=True)
+    # pylint: disable-next=protected-access
     switch._run("ovsdb-tool", "create", switch.dir / "conf.db",
                 "/usr/share/openvswitch/vswitch.ovsschema")
     switch.start_ovsdb()

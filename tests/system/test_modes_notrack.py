@@ -90,8 +90,13 @@ def test_a_node_that_goes_is_tracked_again(multi, host_family):
         return is_tracked(one, text)
 
     wait_for(next_is_tracked, 5, "an entry", multi.members[0].daemon)
+    text = send(two, host_family, one.of(host_family), port)
+    wait_tracked(one, text)
     multi.api.apply(two.object())
     if own_port(multi):
+        # What was tracked goes, too, long before it ends by itself.
+        wait_for(lambda: not is_tracked(one, text), 10, "its end",
+                 multi.members[0].daemon)
         wait_for(lambda: not next_is_tracked(), 5, "no entry",
                  multi.members[0].daemon)
 
