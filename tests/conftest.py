@@ -109,8 +109,12 @@ def netns():
 
 @pytest.fixture
 def node(netns, tmp_path):
-    """A node in a namespace of its own, its switch running."""
+    """A node in a namespace of its own, its switch running, with a link that
+    has the address of objects.node()."""
     made = netns.node("n1", tmp_path / "node")
+    made.batch("link add uplink type veth peer name uplink-peer",
+               "link set uplink-peer up", "link set uplink up",
+               "addr add 192.0.2.11/24 dev uplink")
     yield made
     netns.close()
     assert_quiet(made.switch)

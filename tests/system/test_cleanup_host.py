@@ -56,5 +56,5 @@ def test_gateway_is_gone_when_the_clean_up_returns(node, node_apiserver,
         proxy.terminate()
     client.detach()
     web.detach()
-    assert clean(proxy, node)[-1] == "removed bridge br-int"
+    assert "removed bridge br-int" in clean(proxy, node)
     assert "br-int" not in traces(node)

@@ -80,9 +80,10 @@ def test_the_host_reaches_itself(cluster, family, proto):
 
 @BOTH
 def test_the_host_may_use_another_of_its_addresses(cluster, family):
-    """Bound to it by the program; it arrives at a pod, and comes back from
-    one as well as from the host itself."""
-    for endpoint, source in ((at(cluster.pods[0]), NODE[family]),
+    """Bound to it by the program; it arrives at a pod as the gateway's, where
+    answers find back, and comes back from one as well as from the host
+    itself."""
+    for endpoint, source in ((at(cluster.pods[0]), cluster.gateway(family)),
                              (at(NODE, 7001), VIRTUAL[family])):
         service = cluster.service([endpoint])
         with Server(cluster.node, "host", "--address", NODE[family],
