@@ -412,9 +412,10 @@ def test_a_packet_too_big_for_the_way_is_told_to_the_client(routed, who,
     one.send(port, big(src, svc, 80))
     one.got("gw", ends(seen_as, sport, dst, 8080))
     kind, whole = big(seen_as, dst, 8080)
-    # As much as the RFCs ask for.
+    # As much as RFC 1812 and RFC 4443 allow.  The 28 bytes of RFC 792 would
+    # do, but ovs-vswitchd 3.1.0 writes the quoted TCP's checksum behind them.
     error = packets.icmp_error(family, TOO_BIG[family], (
-        kind, whole[:28 if family == 4 else 1232]), 1400)
+        kind, whole[:548 if family == 4 else 1232]), 1400)
     one.send("gw", packets.ip(ROUTER[family], seen_as, ICMP_OF[family],
                               error),
              dst_mac=VIRTUAL_MAC if who == "host" else one.pods[0].mac)
