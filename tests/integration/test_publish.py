@@ -312,7 +312,7 @@ def test_retry_after_is_obeyed(apiserver, probe):
     client.set_transport(V4)
     wait_written(apiserver, V4)
     first, second = [r.time for r in patches(apiserver)]
-    assert second - first >= 1
+    assert second - first > 0.99     # Two clocks, in milliseconds.
 
 
 def test_an_answer_that_got_lost_does_no_harm(apiserver, probe):

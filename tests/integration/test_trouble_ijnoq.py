@@ -221,13 +221,13 @@ def test_o12_a_refused_kind_leaves_flows_alone_and_others_going(rig):
     rig.daemon.allow(r"\|kube\|WARN\|nodes: ")
     refusal = rig.api.forbid("nodes")
     rig.api.cut_connections("rst", "nodes")
-    line = rig.daemon.wait_log("403")
+    line = rig.daemon.wait_log("HTTP 403")
     assert "nodes" in line
     assert rig.state().differences(before) == ""
     rig.api.apply(slice_("ns1", "svc-a", [POD]))
     rig.wait_lookup(VIP, [POD + ":80"])
     assert len([line for line in rig.daemon.log_lines()
-                if "403" in line]) == 1
+                if "HTTP 403" in line]) == 1
     refusal.remove()
 
 
