@@ -20,13 +20,11 @@
 #include <util.h>
 
 #include "nfnl.h"
+#include "nlsock.h"
 
 VLOG_DEFINE_THIS_MODULE(ctflush);
 
 static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
-
-/* The kernel fills at most so much in one go: about 150 entries. */
-#define RECV_SIZE 32768
 
 /* Parts of the table that are read, and entries that are removed, a turn. */
 #define PARTS_PER_TURN   8
@@ -121,23 +119,6 @@ nfproto(enum ip_family family)
 
 /* Sending. */
 
-static int
-send_msg(struct ctflush *cf, struct nl_msg *msg)
-{
-    struct nlmsghdr *nlh = nlmsg_hdr(msg);
-    ssize_t n;
-
-    nlh->nlmsg_seq = ++cf->seq;
-    nlh->nlmsg_pid = nl_socket_get_local_port(cf->sock);
-    do {
-        n = send(nl_socket_get_fd(cf->sock), nlh, nlh->nlmsg_len, 0);
-    } while (n < 0 && errno == EINTR);
-    int error = n < 0 ? errno : 0;
-
-    nlmsg_free(msg);
-    return error;
-}
-
 static void
 put_filter(struct nl_msg *msg, uint16_t port)
 {
@@ -167,7 +148,7 @@ start_dump(struct ctflush *cf, const struct ctflush_want *w)
         put_filter(msg, w->port);
     }
     cf->dumping = true;
-    return send_msg(cf, msg);
+    return nlsock_send_msg(cf->sock, msg, &cf->seq);
 }
 
 static void
@@ -201,27 +182,10 @@ send_removal(struct ctflush *cf, const struct ctflush_entry *e)
     nla_nest_end(msg, part);
     nla_nest_end(msg, tuple);
     nla_put_u32(msg, CTA_ID, e->id);
-    return send_msg(cf, msg);
+    return nlsock_send_msg(cf->sock, msg, &cf->seq);
 }
 
 /* Receiving. */
-
-/* Returns 0, EAGAIN or another positive errno value. */
-static int
-receive(struct ctflush *cf, int *ret_len)
-{
-    ssize_t n;
-
-    do {
-        n = recv(nl_socket_get_fd(cf->sock), cf->buf, RECV_SIZE,
-                 MSG_DONTWAIT | MSG_TRUNC);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0) {
-        return errno;
-    }
-    *ret_len = n;
-    return n > RECV_SIZE ? EMSGSIZE : 0;
-}
 
 static bool
 get_address(struct nlattr *tb[], int v4_type, int v6_type, struct ip *ret)
@@ -315,7 +279,7 @@ read_part(struct ctflush *cf, const struct ctflush_want *w)
 {
     struct nlmsghdr *nlh = ALIGNED_CAST(struct nlmsghdr *, cf->buf);
     int len;
-    int error = receive(cf, &len);
+    int error = nlsock_receive(cf->sock, cf->buf, &len);
 
     if (error) {
         return error == EAGAIN ? EPROTO : error;
@@ -365,7 +329,7 @@ start_pass(struct ctflush *cf, const struct ctflush_want *w)
         give_up(cf, "opening a socket", error);
         return;
     }
-    cf->buf = xmalloc(RECV_SIZE);
+    cf->buf = xmalloc(NLSOCK_RECV_SIZE);
     next_family(cf, w, 0);
 }
 
@@ -398,7 +362,7 @@ run_removals(struct ctflush *cf)
         int len;
 
         if (!error) {
-            error = receive(cf, &len);
+            error = nlsock_receive(cf->sock, cf->buf, &len);
         }
         if (!error && nlmsg_ok(nlh, len) && nlh->nlmsg_type == NLMSG_ERROR) {
             error = decode_end(nlh);

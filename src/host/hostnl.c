@@ -22,9 +22,7 @@
 #include <util.h>
 
 #include "hostnl-codec.h"
-
-/* The kernel fills at most so much in one go. */
-#define RECV_SIZE 32768
+#include "nlsock.h"
 
 /* For notifications.  What does not fit is lost, which only costs a dump. */
 #define EVENT_RCVBUF (2 * 1024 * 1024)
@@ -35,38 +33,11 @@ struct hostnl {
     uint32_t seq;
     union {
         struct nlmsghdr nlh; /* For the alignment. */
-        uint8_t buf[RECV_SIZE];
+        uint8_t buf[NLSOCK_RECV_SIZE];
     };
 };
 
 /* Opening. */
-
-static void
-set_option(struct nl_sock *sock, int level, int option, int value)
-{
-    /* Without it an old kernel says less, or we filter what it could. */
-    ignore(setsockopt(nl_socket_get_fd(sock), level, option, &value,
-                      sizeof value));
-}
-
-static int
-open_socket(struct nl_sock **ret)
-{
-    struct nl_sock *sock = nl_socket_alloc();
-
-    if (!sock) {
-        out_of_memory();
-    }
-    errno = 0;
-    if (nl_connect(sock, NETLINK_ROUTE) || nl_socket_set_nonblocking(sock)) {
-        int error = errno ? errno : EIO;
-
-        nl_socket_free(sock);
-        return error;
-    }
-    *ret = sock;
-    return 0;
-}
 
 static int
 join_groups(struct hostnl *nl, enum hostnl_scope scope)
@@ -87,17 +58,19 @@ int
 hostnl_open(enum hostnl_scope scope, struct hostnl **ret)
 {
     struct hostnl *nl = xzalloc(sizeof *nl);
-    int error = open_socket(&nl->requests);
+    int error = nlsock_open(NETLINK_ROUTE, &nl->requests);
 
     if (!error) {
-        error = open_socket(&nl->events);
+        error = nlsock_open(NETLINK_ROUTE, &nl->events);
     }
     if (!error) {
-        set_option(nl->requests, SOL_NETLINK, NETLINK_EXT_ACK, 1);
-        set_option(nl->requests, SOL_NETLINK, NETLINK_CAP_ACK, 1);
-        set_option(nl->requests, SOL_NETLINK, NETLINK_GET_STRICT_CHK, 1);
-        set_option(nl->events, SOL_SOCKET, SO_RCVBUF, EVENT_RCVBUF);
-        set_option(nl->events, SOL_SOCKET, SO_RCVBUFFORCE, EVENT_RCVBUF);
+        nlsock_set_option(nl->requests, SOL_NETLINK, NETLINK_EXT_ACK, 1);
+        nlsock_set_option(nl->requests, SOL_NETLINK, NETLINK_CAP_ACK, 1);
+        nlsock_set_option(nl->requests, SOL_NETLINK, NETLINK_GET_STRICT_CHK,
+                          1);
+        nlsock_set_option(nl->events, SOL_SOCKET, SO_RCVBUF, EVENT_RCVBUF);
+        nlsock_set_option(nl->events, SOL_SOCKET, SO_RCVBUFFORCE,
+                          EVENT_RCVBUF);
         error = join_groups(nl, scope);
     }
     if (error) {
@@ -126,25 +99,6 @@ hostnl_fd(const struct hostnl *nl)
 
 /* Receiving. */
 
-/* Receives into 'nl->buf'.  Returns 0 or a positive errno value. */
-static int
-receive(struct hostnl *nl, struct nl_sock *sock, int *ret_len)
-{
-    for (;;) {
-        ssize_t n = recv(nl_socket_get_fd(sock), nl->buf, sizeof nl->buf,
-                         MSG_DONTWAIT | MSG_TRUNC);
-
-        if (n > (ssize_t) sizeof nl->buf) {
-            return EMSGSIZE;
-        } else if (n >= 0) {
-            *ret_len = n;
-            return 0;
-        } else if (errno != EINTR) {
-            return errno;
-        }
-    }
-}
-
 int
 hostnl_events(struct hostnl *nl, hostnl_cb *cb, void *aux)
 {
@@ -152,7 +106,7 @@ hostnl_events(struct hostnl *nl, hostnl_cb *cb, void *aux)
         struct nlmsghdr *nlh = &nl->nlh;
         int error, len;
 
-        error = receive(nl, nl->events, &len);
+        error = nlsock_receive(nl->events, nl->buf, &len);
         if (error) {
             return error == EAGAIN ? 0 : error;
         }
@@ -167,54 +121,6 @@ hostnl_events(struct hostnl *nl, hostnl_cb *cb, void *aux)
 }
 
 /* Requests. */
-
-/* Sends 'msg', which is taken. */
-static int
-send_msg(struct hostnl *nl, struct nl_msg *msg)
-{
-    struct nlmsghdr *nlh = nlmsg_hdr(msg);
-    ssize_t n;
-
-    nlh->nlmsg_seq = ++nl->seq;
-    nlh->nlmsg_pid = nl_socket_get_local_port(nl->requests);
-    do {
-        n = send(nl_socket_get_fd(nl->requests), nlh, nlh->nlmsg_len, 0);
-    } while (n < 0 && errno == EINTR);
-    int error = n < 0 ? errno : 0;
-
-    nlmsg_free(msg);
-    return error;
-}
-
-/* Decodes an acknowledgement: 0 or the error. */
-static int
-decode_ack(struct nlmsghdr *nlh, struct err *err)
-{
-    struct nlattr *tb[NLMSGERR_ATTR_MSG + 1] = { NULL };
-    const struct nlmsgerr *e = nlmsg_data(nlh);
-
-    if (nlmsg_datalen(nlh) < (int) sizeof *e) {
-        return EPROTO;
-    }
-    int error = -e->error;
-
-    if (!error) {
-        return 0;
-    }
-    if (nlh->nlmsg_flags & NLM_F_ACK_TLVS) {
-        /* With NETLINK_CAP_ACK the request is not in the answer. */
-        ignore(nla_parse(tb, NLMSGERR_ATTR_MSG, nlmsg_attrdata(nlh, sizeof *e),
-                         nlmsg_attrlen(nlh, sizeof *e), NULL));
-    }
-    if (tb[NLMSGERR_ATTR_MSG]) {
-        err_set(err, "%s (%.*s)", ovs_strerror(error),
-                nla_len(tb[NLMSGERR_ATTR_MSG]),
-                (const char *) nla_data(tb[NLMSGERR_ATTR_MSG]));
-    } else {
-        err_set(err, "%s", ovs_strerror(error));
-    }
-    return error;
-}
 
 /* What to do with an answer's parts. */
 struct answer {
@@ -240,7 +146,7 @@ take_part(struct hostnl *nl, struct nlmsghdr *nlh, struct answer *a)
         a->interrupted = true;
     }
     if (nlh->nlmsg_type == NLMSG_ERROR) {
-        int error = decode_ack(nlh, a->err);
+        int error = nlsock_decode_ack(nlh, a->err);
 
         return error ? error : EOF;
     } else if (nlh->nlmsg_type == NLMSG_DONE) {
@@ -263,13 +169,13 @@ take_part(struct hostnl *nl, struct nlmsghdr *nlh, struct answer *a)
 static int
 transact(struct hostnl *nl, struct nl_msg *msg, struct answer *a)
 {
-    int error = send_msg(nl, msg);
+    int error = nlsock_send_msg(nl->requests, msg, &nl->seq);
 
     while (!error) {
         struct nlmsghdr *nlh = &nl->nlh;
         int len;
 
-        error = receive(nl, nl->requests, &len);
+        error = nlsock_receive(nl->requests, nl->buf, &len);
         if (error) {
             error = error == EAGAIN ? EPROTO : error;
             break;

@@ -55,7 +55,7 @@ find_or_make(struct memberset *ms, const struct cidr *cidr)
     if (!m) {
         m = xzalloc(sizeof *m);
         m->cidr = *cidr;
-        ovs_list_init(&m->todo_node);
+        ovs_list_init(&m->pending_node);
         hmap_insert(&ms->members, &m->node, hash_cidr(cidr));
     }
     return m;
@@ -67,10 +67,10 @@ place(struct memberset *ms, struct member *m)
 {
     bool due = member_is_due(m);
 
-    ovs_list_remove(&m->todo_node);
-    ovs_list_init(&m->todo_node);
+    ovs_list_remove(&m->pending_node);
+    ovs_list_init(&m->pending_node);
     if (due != m->installed) {
-        ovs_list_push_back(due ? &ms->to_add : &ms->to_del, &m->todo_node);
+        ovs_list_push_back(due ? &ms->to_add : &ms->to_del, &m->pending_node);
     } else if (!m->count) {
         hmap_remove(&ms->members, &m->node);
         free(m);

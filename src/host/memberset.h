@@ -23,7 +23,7 @@
 
 struct member {
     struct hmap_node node;     /* In 'members'. */
-    struct ovs_list todo_node; /* In 'to_add' or 'to_del', or empty. */
+    struct ovs_list pending_node; /* In 'to_add' or 'to_del', or empty. */
     struct cidr cidr;          /* Host bits zero. */
     unsigned int count;        /* How many want it. */
     bool shadowed;             /* Inside another wanted one. */

@@ -18,8 +18,7 @@
 #include <openvswitch/util.h>
 #include <util.h>
 
-/* The kernel fills at most so much in one go. */
-#define RECV_SIZE 32768
+#include "nlsock.h"
 
 /* For notifications.  A busy kube-proxy writes a lot, which the kernel hands
  * to everybody; what does not fit only costs a check. */
@@ -34,40 +33,22 @@ struct nfnl {
     uint32_t seq;
     union {
         struct nlmsghdr nlh; /* For the alignment. */
-        uint8_t buf[RECV_SIZE];
+        uint8_t buf[NLSOCK_RECV_SIZE];
     };
 };
 
 /* Opening. */
 
-static void
-set_option(struct nl_sock *sock, int level, int option, int value)
-{
-    /* Without it an old kernel says less, or some is lost. */
-    ignore(setsockopt(nl_socket_get_fd(sock), level, option, &value,
-                      sizeof value));
-}
-
 int
 nfnl_sock_open(struct nl_sock **ret)
 {
-    struct nl_sock *sock = nl_socket_alloc();
+    int error = nlsock_open(NETLINK_NETFILTER, ret);
 
-    if (!sock) {
-        out_of_memory();
+    if (!error) {
+        nlsock_set_option(*ret, SOL_NETLINK, NETLINK_EXT_ACK, 1);
+        nlsock_set_option(*ret, SOL_NETLINK, NETLINK_CAP_ACK, 1);
     }
-    errno = 0;
-    if (nl_connect(sock, NETLINK_NETFILTER)
-        || nl_socket_set_nonblocking(sock)) {
-        int error = errno ? errno : EIO;
-
-        nl_socket_free(sock);
-        return error;
-    }
-    set_option(sock, SOL_NETLINK, NETLINK_EXT_ACK, 1);
-    set_option(sock, SOL_NETLINK, NETLINK_CAP_ACK, 1);
-    *ret = sock;
-    return 0;
+    return error;
 }
 
 int
@@ -80,9 +61,11 @@ nfnl_open(struct nfnl **ret)
         error = nfnl_sock_open(&nl->events);
     }
     if (!error) {
-        set_option(nl->requests, SOL_SOCKET, SO_SNDBUFFORCE, REQUEST_SNDBUF);
-        set_option(nl->events, SOL_SOCKET, SO_RCVBUF, EVENT_RCVBUF);
-        set_option(nl->events, SOL_SOCKET, SO_RCVBUFFORCE, EVENT_RCVBUF);
+        nlsock_set_option(nl->requests, SOL_SOCKET, SO_SNDBUFFORCE,
+                          REQUEST_SNDBUF);
+        nlsock_set_option(nl->events, SOL_SOCKET, SO_RCVBUF, EVENT_RCVBUF);
+        nlsock_set_option(nl->events, SOL_SOCKET, SO_RCVBUFFORCE,
+                          EVENT_RCVBUF);
         if (nl_socket_add_memberships(nl->events, NFNLGRP_NFTABLES,
                                       NFNLGRP_NONE)) {
             error = EPERM;
@@ -161,25 +144,6 @@ nfnl_family(const struct nlmsghdr *nlh)
 
 /* Receiving. */
 
-/* Receives into 'nl->buf'.  Returns 0 or a positive errno value. */
-static int
-receive(struct nfnl *nl, struct nl_sock *sock, int *ret_len)
-{
-    for (;;) {
-        ssize_t n = recv(nl_socket_get_fd(sock), nl->buf, sizeof nl->buf,
-                         MSG_DONTWAIT | MSG_TRUNC);
-
-        if (n > (ssize_t) sizeof nl->buf) {
-            return EMSGSIZE;
-        } else if (n >= 0) {
-            *ret_len = n;
-            return 0;
-        } else if (errno != EINTR) {
-            return errno;
-        }
-    }
-}
-
 /* All that nf_tables notifies about begins with the table and the name. */
 static bool
 decode_event(struct nlmsghdr *nlh, struct nfnl_event *event)
@@ -225,7 +189,7 @@ nfnl_events(struct nfnl *nl, nfnl_event_cb *cb, void *aux)
         struct nlmsghdr *nlh = &nl->nlh;
         int error, len;
 
-        error = receive(nl, nl->events, &len);
+        error = nlsock_receive(nl->events, nl->buf, &len);
         if (error) {
             return error == EAGAIN ? 0 : error;
         }
@@ -240,48 +204,6 @@ nfnl_events(struct nfnl *nl, nfnl_event_cb *cb, void *aux)
 }
 
 /* Requests. */
-
-static int
-send_data(struct nfnl *nl, const void *data, size_t size)
-{
-    ssize_t n;
-
-    do {
-        n = send(nl_socket_get_fd(nl->requests), data, size, 0);
-    } while (n < 0 && errno == EINTR);
-    return n < 0 ? errno : 0;
-}
-
-/* Decodes an acknowledgement: 0 or the error. */
-static int
-decode_ack(struct nlmsghdr *nlh, struct err *err)
-{
-    struct nlattr *tb[NLMSGERR_ATTR_MSG + 1] = { NULL };
-    const struct nlmsgerr *e = nlmsg_data(nlh);
-
-    if (nlmsg_datalen(nlh) < (int) sizeof *e) {
-        err_set(err, "an acknowledgement is cut short");
-        return EPROTO;
-    }
-    int error = -e->error;
-
-    if (!error) {
-        return 0;
-    }
-    if (nlh->nlmsg_flags & NLM_F_ACK_TLVS) {
-        /* With NETLINK_CAP_ACK the request is not in the answer. */
-        ignore(nla_parse(tb, NLMSGERR_ATTR_MSG, nlmsg_attrdata(nlh, sizeof *e),
-                         nlmsg_attrlen(nlh, sizeof *e), NULL));
-    }
-    if (tb[NLMSGERR_ATTR_MSG]) {
-        err_set(err, "%s (%.*s)", ovs_strerror(error),
-                nla_len(tb[NLMSGERR_ATTR_MSG]),
-                (const char *) nla_data(tb[NLMSGERR_ATTR_MSG]));
-    } else {
-        err_set(err, "%s", ovs_strerror(error));
-    }
-    return error;
-}
 
 /* What to do with an answer's parts. */
 struct answer {
@@ -303,7 +225,7 @@ take_part(struct nfnl *nl, struct nlmsghdr *nlh, struct answer *a)
         a->interrupted = true;
     }
     if (nlh->nlmsg_type == NLMSG_ERROR) {
-        int error = decode_ack(nlh, NULL);
+        int error = nlsock_decode_ack(nlh, NULL);
 
         return error ? error : EOF;
     } else if (nlh->nlmsg_type == NLMSG_DONE) {
@@ -325,13 +247,13 @@ transact(struct nfnl *nl, struct nl_msg *msg, struct answer *a)
 
     nlh->nlmsg_seq = ++nl->seq;
     nlh->nlmsg_pid = nfnl_portid(nl);
-    int error = send_data(nl, nlh, nlh->nlmsg_len);
+    int error = nlsock_send(nl->requests, nlh, nlh->nlmsg_len);
 
     nlmsg_free(msg);
     while (!error) {
         int len;
 
-        error = receive(nl, nl->requests, &len);
+        error = nlsock_receive(nl->requests, nl->buf, &len);
         if (error) {
             return error == EAGAIN ? EPROTO : error;
         }
@@ -417,7 +339,7 @@ read_acks(struct nfnl *nl, size_t n, struct err *err)
     int first = 0, len;
 
     while (n > 0) {
-        int error = receive(nl, nl->requests, &len);
+        int error = nlsock_receive(nl->requests, nl->buf, &len);
 
         if (error) {
             /* What failed as a whole is acknowledged once only. */
@@ -430,7 +352,7 @@ read_acks(struct nfnl *nl, size_t n, struct err *err)
         for (struct nlmsghdr *nlh = &nl->nlh; nlmsg_ok(nlh, len);
              nlh = nlmsg_next(nlh, &len)) {
             if (nlh->nlmsg_type == NLMSG_ERROR && nlh->nlmsg_seq == nl->seq) {
-                error = decode_ack(nlh, first ? NULL : err);
+                error = nlsock_decode_ack(nlh, first ? NULL : err);
                 first = first ? first : error;
                 n -= n > 0;
             }
@@ -455,7 +377,7 @@ nfnl_batch_send(struct nfnl *nl, struct nfnl_batch *b, struct err *err)
         at += NLMSG_ALIGN(nlh->nlmsg_len);
     }
 
-    int error = send_data(nl, b->data, b->size);
+    int error = nlsock_send(nl->requests, b->data, b->size);
     if (error) {
         err_set(err, "%s", ovs_strerror(error));
         return error;

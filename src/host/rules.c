@@ -483,7 +483,8 @@ members_done(struct memberset *ms, bool add, enum ip_family family, size_t n)
 {
     struct member *m, *next;
 
-    LIST_FOR_EACH_SAFE (m, next, todo_node, add ? &ms->to_add : &ms->to_del) {
+    LIST_FOR_EACH_SAFE (m, next, pending_node,
+                        add ? &ms->to_add : &ms->to_del) {
         if (!n) {
             break;
         }

@@ -258,7 +258,7 @@ setelem_encode(enum rules_set_id id, enum ip_family family,
     const struct member *m;
     size_t n = 0;
 
-    LIST_FOR_EACH (m, todo_node, list) {
+    LIST_FOR_EACH (m, pending_node, list) {
         if (n >= SETELEM_MAX) {
             break;
         }

@@ -36,6 +36,7 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "../support/probearg.h"
 #include "ofproxyd/host/host.h"
 #include "ofproxyd/host/uplink.h"
 
@@ -60,41 +61,12 @@ struct probe {
 };
 
 static void
-fail(const char *line)
-{
-    fprintf(stderr, "bad input: %s\n", line);
-    exit(2);
-}
-
-static struct ip
-to_ip(const char *s)
-{
-    struct ip ip;
-
-    if (ip_from_string(s, &ip)) {
-        fail(s);
-    }
-    return ip;
-}
-
-static struct cidr
-to_cidr(const char *s)
-{
-    struct cidr cidr;
-
-    if (cidr_parse(s, &cidr)) {
-        fail(s);
-    }
-    return cidr;
-}
-
-static void
 add_routes(struct probe *p, size_t n, char *argv[])
 {
     struct host_route r = {
-        .dst = to_cidr(argv[0]),
-        .via = to_ip(argv[1]),
-        .src = to_ip(argv[2]),
+        .dst = probearg_cidr(argv[0]),
+        .via = probearg_ip(argv[1]),
+        .src = probearg_ip(argv[2]),
     };
     struct cidr first = r.dst;
 
@@ -111,9 +83,9 @@ add_routes(struct probe *p, size_t n, char *argv[])
 static void
 add_peers(struct probe *p, size_t n, char *argv[])
 {
-    struct host_route r = { .dst = to_cidr(argv[0]), .underlay = true };
+    struct host_route r = { .dst = probearg_cidr(argv[0]), .underlay = true };
     struct cidr first = r.dst;
-    struct cidr via = { to_ip(argv[1]), 16 };
+    struct cidr via = { probearg_ip(argv[1]), 16 };
     bool v4 = ip_family(&r.dst.ip) == IP_V4;
     uint32_t begin =
         v4 ? ntohl(ip_v4(&via.ip)) & 0xffff : via.ip.in6.s6_addr[15];
@@ -137,11 +109,11 @@ add_neigh(struct probe *p, char *argv[])
     p->neighs =
         xrealloc(p->neighs, (p->want.n_neighs + 1) * sizeof *p->neighs);
     n = &p->neighs[p->want.n_neighs++];
-    n->ip = to_ip(argv[0]);
+    n->ip = probearg_ip(argv[0]);
     if (sscanf(argv[1], "%x:%x:%x:%x:%x:%x", &ea[0], &ea[1], &ea[2], &ea[3],
                &ea[4], &ea[5])
         != 6) {
-        fail(argv[1]);
+        probearg_fail(argv[1]);
     }
     for (size_t i = 0; i < 6; i++) {
         n->mac.ea[i] = ea[i];
@@ -205,12 +177,12 @@ find_command(struct probe *p, size_t argc, char *argv[])
         ovs_strlcpy(p->not_iface, argv[1], sizeof p->not_iface);
     } else if (argc == 2 && !strcmp(argv[0], "cidr")
                && w->n_cidrs < ARRAY_SIZE(p->find_cidrs)) {
-        p->find_cidrs[w->n_cidrs++] = to_cidr(argv[1]);
+        p->find_cidrs[w->n_cidrs++] = probearg_cidr(argv[1]);
     } else if (argc == 2 && !strcmp(argv[0], "ip")
                && w->n_node_ips < ARRAY_SIZE(p->find_ips)) {
-        p->find_ips[w->n_node_ips++] = to_ip(argv[1]);
+        p->find_ips[w->n_node_ips++] = probearg_ip(argv[1]);
     } else {
-        fail(argv[0]);
+        probearg_fail(argv[0]);
     }
 }
 
@@ -269,7 +241,7 @@ do_command(struct probe *p, char *line)
     } else if (argc == 2 && !strcmp(argv[0], "addr")) {
         p->addresses = xrealloc(p->addresses, (p->want.n_addresses + 1)
                                                   * sizeof *p->addresses);
-        p->addresses[p->want.n_addresses++] = to_cidr(argv[1]);
+        p->addresses[p->want.n_addresses++] = probearg_cidr(argv[1]);
     } else if (argc == 4 && !strcmp(argv[0], "route")) {
         add_routes(p, 1, &argv[1]);
     } else if (argc == 5 && !strcmp(argv[0], "many")) {
@@ -288,7 +260,7 @@ do_command(struct probe *p, char *line)
     } else if (argc == 1 && !strcmp(argv[0], "set")) {
         set(p);
     } else {
-        fail(line);
+        probearg_fail(line);
     }
 }
 

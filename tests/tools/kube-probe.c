@@ -22,6 +22,7 @@
 #include <openvswitch/vlog.h>
 #include <util.h>
 
+#include "../support/probearg.h"
 #include "ofproxyd/kube/kube.h"
 
 struct probe {
@@ -241,15 +242,6 @@ run_command(struct probe *p)
     return true;
 }
 
-static long long int
-cpu_us(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return ts.tv_sec * 1000000LL + ts.tv_nsec / 1000;
-}
-
 static void
 loop(struct probe *p)
 {
@@ -257,7 +249,7 @@ loop(struct probe *p)
     bool more = in_fd > 0;
 
     while (more) {
-        long long int start = cpu_us();
+        long long int start = probearg_cpu_us();
         struct pollfd in = { .fd = in_fd, .events = POLLIN };
 
         kube_run(p->kube);
@@ -265,7 +257,7 @@ loop(struct probe *p)
         if (poll(&in, 1, 0) > 0) {
             more = run_command(p);
         }
-        p->max_turn_us = MAX(p->max_turn_us, cpu_us() - start);
+        p->max_turn_us = MAX(p->max_turn_us, probearg_cpu_us() - start);
         kube_wait(p->kube);
         poll_fd_wait(in_fd, POLLIN);
         poll_block();

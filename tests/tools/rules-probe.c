@@ -36,6 +36,7 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "../support/probearg.h"
 #include "ofproxyd/host/rules.h"
 
 struct probe {
@@ -49,35 +50,6 @@ struct probe {
     long long int cpu_usec;   /* Of all since the last "took". */
     bool in_sync;
 };
-
-static void
-fail(const char *line)
-{
-    fprintf(stderr, "bad input: %s\n", line);
-    exit(2);
-}
-
-static struct ip
-to_ip(const char *s)
-{
-    struct ip ip;
-
-    if (ip_from_string(s, &ip)) {
-        fail(s);
-    }
-    return ip;
-}
-
-static struct cidr
-to_cidr(const char *s)
-{
-    struct cidr cidr;
-
-    if (cidr_parse(s, &cidr)) {
-        fail(s);
-    }
-    return cidr;
-}
 
 static long int
 memory_kib(void)
@@ -114,7 +86,7 @@ change_members(struct probe *p, char *argv[], bool add, size_t n,
 {
     enum rules_set_id id =
         !strcmp(argv[1], "pods") ? RULES_POD_CIDRS : RULES_NODES;
-    struct cidr first = to_cidr(first_), cidr = first;
+    struct cidr first = probearg_cidr(first_), cidr = first;
     int bits = (ip_family(&first.ip) == IP_V4 ? 96 : 0) + first.plen;
     int shift = 31 - (bits - 1) % 32;
     uint8_t *word = &cidr.ip.in6.s6_addr[(bits - 1) / 32 * 4];
@@ -158,7 +130,7 @@ query(struct probe *p, const char *command)
         ds_put_format(&ds, "memory %ld\n", memory_kib());
         print_text(&ds);
     } else {
-        fail(command);
+        probearg_fail(command);
     }
 }
 
@@ -170,17 +142,17 @@ take_want(struct probe *p, const char *key, const char *value)
     if (!strcmp(key, "gateway")) {
         ovs_strlcpy(p->gateway, value, sizeof p->gateway);
     } else if (!strcmp(key, "gateway-ip")) {
-        struct ip ip = to_ip(value);
+        struct ip ip = probearg_ip(value);
         w->gateway_ips[ip_family(&ip)] = ip;
     } else if (!strcmp(key, "virtual-ip")) {
-        struct ip ip = to_ip(value);
+        struct ip ip = probearg_ip(value);
         w->virtual_ips[ip_family(&ip)] = ip;
     } else if (!strcmp(key, "transport")) {
-        struct ip ip = to_ip(value);
+        struct ip ip = probearg_ip(value);
         w->transport[ip_family(&ip)] = ip;
     } else if (!strcmp(key, "pod-cidr")
                && w->n_pod_cidrs < ARRAY_SIZE(p->pod_cidrs)) {
-        p->pod_cidrs[w->n_pod_cidrs++] = to_cidr(value);
+        p->pod_cidrs[w->n_pod_cidrs++] = probearg_cidr(value);
     } else if (!strcmp(key, "masquerade")) {
         w->masquerade = atoi(value);
     } else if (!strcmp(key, "random")) {
@@ -219,7 +191,7 @@ take_line(struct probe *p, char *line)
                && (!strcmp(argv[0], "many") || !strcmp(argv[0], "unmany"))) {
         change_members(p, argv, argv[0][0] == 'm', atoi(argv[2]), argv[3]);
     } else if (n != 2 || !take_want(p, argv[0], argv[1])) {
-        fail(argv[0] ? argv[0] : "");
+        probearg_fail(argv[0] ? argv[0] : "");
     }
 }
 
@@ -247,15 +219,6 @@ read_input(struct probe *p)
     return true;
 }
 
-static long long int
-cpu_usec(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return ts.tv_sec * 1000000LL + ts.tv_nsec / 1000;
-}
-
 static void
 run(struct probe *p)
 {
@@ -265,10 +228,10 @@ run(struct probe *p)
         if (poll(&pfd, 1, 0) > 0 && !read_input(p)) {
             break;
         }
-        long long int start = time_usec(), cpu = cpu_usec();
+        long long int start = time_usec(), cpu = probearg_cpu_us();
         rules_run(p->rules);
         p->turn_usec = MAX(p->turn_usec, time_usec() - start);
-        p->cpu_usec += cpu_usec() - cpu;
+        p->cpu_usec += probearg_cpu_us() - cpu;
         bool in_sync = rules_in_sync(p->rules);
         if (in_sync != p->in_sync) {
             if (in_sync) {

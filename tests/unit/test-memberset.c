@@ -47,13 +47,13 @@ install(struct memberset *ms)
 {
     while (!ovs_list_is_empty(&ms->to_del)) {
         struct member *m = CONTAINER_OF(ovs_list_front(&ms->to_del),
-                                        struct member, todo_node);
+                                        struct member, pending_node);
         assert_true(m->installed && !member_is_due(m));
         memberset_done(ms, m);
     }
     while (!ovs_list_is_empty(&ms->to_add)) {
         struct member *m = CONTAINER_OF(ovs_list_front(&ms->to_add),
-                                        struct member, todo_node);
+                                        struct member, pending_node);
         assert_true(!m->installed && member_is_due(m));
         memberset_done(ms, m);
     }
