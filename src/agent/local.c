@@ -309,8 +309,14 @@ want_pods(struct local *l, const struct ovsdb_state *db)
     size_t n = 0;
 
     for (size_t i = 0; i < db->n_pods; i++) {
+        size_t changed;
+
         owners[i] = cookie_make(COOKIE_POD, db->pods[i].ofport);
-        n += want_pod(l, &db->pods[i], owners[i]);
+        changed = want_pod(l, &db->pods[i], owners[i]);
+        if (changed && l->cfg.cfg->ovs_datapath_type == CFG_DATAPATH_NETDEV) {
+            host_add_pod_link(l->cfg.host, db->pods[i].iface);
+        }
+        n += changed;
     }
     qsort(owners, db->n_pods, sizeof *owners, compare_u64);
     for (size_t i = 0; i < l->n_pods; i++) {

@@ -162,6 +162,12 @@ host_unwant_route(struct host *h, const struct cidr *dst)
     routes_due(h, routes_unwant(&h->routes, dst));
 }
 
+void
+host_add_pod_link(struct host *h, const char *link)
+{
+    procsys_tune_pod_link(&h->procsys, link);
+}
+
 /* Notifications. */
 
 /* Something has to be repaired: puts it off until a pause. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,9 @@ static const struct {
 } settings[PROCSYS_N_SETTINGS] = {
     /* The host asks for pods with the gateway's address, which they know. */
     [PROCSYS_ARP_ANNOUNCE] = { "net/ipv4/conf/", "/arp_announce", "1" },
+    /* The host doesn't answer for the gateway's address with the MAC address
+     * of the link that the question came by. */
+    [PROCSYS_ARP_IGNORE] = { "net/ipv4/conf/", "/arp_ignore", "1" },
     /* Answers of Services come from addresses that no route leads to. */
     [PROCSYS_RP_FILTER] = { "net/ipv4/conf/", "/rp_filter", "2" },
     [PROCSYS_DISABLE_IPV6] = { "net/ipv6/conf/", "/disable_ipv6", "0" },
@@ -87,7 +91,9 @@ apply(struct procsys *ps, enum procsys_setting s, const char *link)
     if (!error && strcmp(have, value)) {
         error = write_value(path, value);
         if (!error) {
-            VLOG_INFO("%s set to %s", path, value);
+            /* There may be hundreds of pods. */
+            VLOG(s == PROCSYS_ARP_IGNORE ? VLL_DBG : VLL_INFO, "%s set to %s",
+                 path, value);
         }
     }
     if (error && !ps->named[s]) {
@@ -128,6 +134,25 @@ link_value(const char *link, const char *name)
 
     free(path);
     return n;
+}
+
+/* Names of links come from the switch's database here. */
+static bool
+is_link_name(const char *name)
+{
+    return name[0] && strlen(name) < IFNAMSIZ && !strchr(name, '/')
+           && strcmp(name, ".") && strcmp(name, "..");
+}
+
+void
+procsys_tune_pod_link(struct procsys *ps, const char *name)
+{
+    /* The kernel takes the larger one, and larger ones ignore more. */
+    if (is_link_name(name) && if_nametoindex(name)
+        && !link_value("all", "arp_ignore")
+        && !link_value(name, "arp_ignore")) {
+        apply(ps, PROCSYS_ARP_IGNORE, name);
+    }
 }
 
 void

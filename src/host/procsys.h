@@ -11,6 +11,7 @@
 
 enum procsys_setting {
     PROCSYS_ARP_ANNOUNCE,
+    PROCSYS_ARP_IGNORE,
     PROCSYS_RP_FILTER,
     PROCSYS_DISABLE_IPV6,
     PROCSYS_ACCEPT_DAD,
@@ -18,7 +19,7 @@ enum procsys_setting {
     PROCSYS_LINK_FORWARD,
     PROCSYS_IPV6_FORWARD
 };
-#define PROCSYS_N_SETTINGS 7
+#define PROCSYS_N_SETTINGS 8
 
 struct procsys {
     bool named[PROCSYS_N_SETTINGS]; /* Failures that have been logged. */
@@ -28,6 +29,11 @@ struct procsys {
 
 /* Sets what the gateway link 'name' needs, for IPv6 too if 'ipv6'. */
 void procsys_tune_link(struct procsys *, const char *name, bool ipv6);
+
+/* Sets what the link 'name' of a pod needs, which the kernel listens on as
+ * well as the switch.  A name that no link can have, and one that none has, is
+ * passed over: not all interfaces of a switch are the kernel's. */
+void procsys_tune_pod_link(struct procsys *, const char *name);
 
 /* Forwards IPv4, also what comes from the gateway link 'name': a link that was
  * made after the node began to forward may not. */

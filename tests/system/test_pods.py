@@ -73,6 +73,31 @@ def test_the_virtual_address_is_answered_for(cluster):
     assert (answer.dst, answer.proto) == (pod.of(4), 2)
 
 
+def test_the_kernel_does_not_answer_for_the_gateway(cluster):
+    """It listens on the pods' links as well, and what pods sent to the MAC
+    address that it would give would pass the bridge by."""
+    node = cluster.node
+    node.sysctl(net__ipv4__conf__all__arp_ignore=0)
+    try:
+        pod = node.add_pod("late")
+        cluster.daemon.wait_flow("L3Forwarding", "_dst=%s " % pod.of(4))
+        with Wire(pod) as wire:
+            def is_answer(frame):
+                return (frame.eth_type == ETH_ARP
+                        and frame.src == cluster.gateway(4))
+
+            wire.send(BROADCAST, (ETH_ARP, packets.arp(
+                pod.mac, pod.of(4), cluster.gateway(4))))
+            assert wire.wait(is_answer)
+            assert not wire.wait(
+                lambda f: is_answer(f)
+                and f.eth_src != cluster.gateway_mac(), 0.3)
+    finally:
+        node.sysctl(net__ipv4__conf__all__arp_ignore=1)
+        pod.close()
+        node.pods.remove(pod)
+
+
 # Who may not.
 
 @BOTH

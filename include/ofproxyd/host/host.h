@@ -88,6 +88,12 @@ void host_want_route(struct host *, const struct host_route *);
 /* One less wants a route to 'dst'. */
 void host_unwant_route(struct host *, const struct cidr *dst);
 
+/* A pod of this node is on the link 'link', on a bridge whose datapath is in
+ * user space: the kernel sees its packets, too, and is told not to answer its
+ * ARP requests.  To be called once for each; a link that the kernel doesn't
+ * have, or a name that is none, is passed over. */
+void host_add_pod_link(struct host *, const char *link);
+
 /* Does what can be done without blocking. */
 void host_run(struct host *);
 /* Arranges for poll_block() to wake up when host_run() has work. */
