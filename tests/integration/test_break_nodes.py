@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network between nodes, when its sources fail or lie."""
+import os
+import random
 import re
 
 import pytest
@@ -191,3 +193,49 @@ def test_no_network_of_pods_cuts_the_node_off(rig, cidr):
     assert before[2:] == (
         rig.ns.ip("route"), rig.ns.ip("addr", "show", "scope", "global"))
     rig.check_quiet()
+
+
+N_NODES = 1000
+
+
+def nth_peer(number, moved=False):
+    """One of many Nodes; or the same with another address."""
+    high, low = divmod(number, 250)
+    return peer(["10.%d.%d.0/24" % (128 + high, low),
+                 "2001:db8:%x::/64" % (0x8000 + number)], "p%d" % number,
+                "192.0.%d.%d" % (100 + high + 20 * moved, low + 1))
+
+
+@pytest.mark.parametrize("mode", ["encap", "noEncap"])
+def test_a_thousand_nodes_in_any_order_end_like_a_cold_start(tmp_path, mode):
+    """Flows, routes, neighbours, addresses and sets (B10, D34)."""
+    seed = int(os.environ.get("SEED", "1"))
+    print("seed", seed)
+    rng = random.Random(seed)
+    numbers = list(range(N_NODES))
+    rng.shuffle(numbers)
+    left = set()
+
+    with Rig(tmp_path / "rig", trafficEncapMode=mode) as rig:
+        rig.ns.ip("addr", "add", "192.0.99.1/16", "dev", "eth0")
+        rig.api.apply(own_node(addresses=["192.0.99.1"]))
+        rig.start_daemon()
+        # The underlay is of IPv4, and routes are of the pods' own family.
+        rig.daemon.allow("no transport address of that family")
+        for i, number in enumerate(numbers):
+            rig.api.apply(nth_peer(number))
+            left.add(number)
+            other = rng.choice(numbers[:i + 1])
+            if rng.random() < .3:
+                rig.api.apply(nth_peer(other, moved=True))
+                left.add(other)
+            elif other in left and rng.random() < .7:
+                rig.api.delete("nodes", "", "p%d" % other)
+                left.remove(other)
+        assert N_NODES / 3 < len(left) < N_NODES
+        names = {"p%d" % number for number in left}
+        wait_for(lambda: {line.split()[0] for line in rig.daemon.appctl(
+            "nodes").splitlines()[1:]} == names, 30, "the Nodes", rig)
+        rig.check_cold_start()
+        rig.check_cold_host()
+        rig.check_quiet()
