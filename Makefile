@@ -165,7 +165,8 @@ check-symbols: all
 check-docs: all
 	@scripts/check-docs $(O)
 docs: all
-	@scripts/gen-docs $(O)/ofproxyd
+	@$(O)/ofproxyd --print-config > conf/antrea-agent.conf
+	@$(O)/ofproxyd --print-reference > docs/configuration.md
 format-check:
 	@clang-format --dry-run -Werror $(C_FILES)
 tidy: $(O)/ovs.mk

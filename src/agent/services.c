@@ -33,9 +33,12 @@ struct services {
     struct hmap units;    /* By object id. */
     uint64_t n_changes;
 
-    /* What services_take_ip_changes() hands out. */
-    struct ip_change *ip_changes;
-    size_t n_ip_changes, allocated_ip_changes;
+    /* What services_take_addr_changes() hands out. */
+    struct addr_change *changes;
+    size_t n_addr_changes, allocated_changes;
+
+    struct ip *node_ips;
+    size_t n_node_ips;
 };
 
 /* A Service that has units. */
@@ -137,16 +140,24 @@ unit_want(struct services *s, struct unit *u, int64_t rank, struct fout *items)
 /* Units. */
 
 static void
-add_ip_change(struct services *s, const struct ip *ip, bool gone)
+add_addr_change(struct services *s, const struct unit *u, const struct ip *ip,
+                bool gone)
 {
     if (ip_is_none(ip) || !s->cfg->antrea_proxy_proxy_all) {
         return;
     }
-    if (s->n_ip_changes >= s->allocated_ip_changes) {
-        s->ip_changes = x2nrealloc(s->ip_changes, &s->allocated_ip_changes,
-                                   sizeof *s->ip_changes);
+    if (s->n_addr_changes >= s->allocated_changes) {
+        s->changes =
+            x2nrealloc(s->changes, &s->allocated_changes, sizeof *s->changes);
     }
-    s->ip_changes[s->n_ip_changes++] = (struct ip_change){ *ip, gone };
+    s->changes[s->n_addr_changes++] = (struct addr_change){
+        .kind = PIPE_CLUSTER_IP,
+        .family = u->family,
+        .ip = *ip,
+        .proto = u->proto,
+        .port = u->port,
+        .gone = gone,
+    };
 }
 
 /* Gives the unit another cluster IP, or takes it away. */
@@ -154,8 +165,8 @@ static void
 unit_set_ip(struct services *s, struct unit *u, const struct ip *ip)
 {
     if (!ip_equals(&u->ip, ip)) {
-        add_ip_change(s, ip, false);
-        add_ip_change(s, &u->ip, true);
+        add_addr_change(s, u, ip, false);
+        add_addr_change(s, u, &u->ip, true);
         u->ip = *ip;
     }
 }
@@ -287,7 +298,7 @@ unit_create(struct services *s, struct entry *e, const struct svc *svc,
     }
     ovs_list_push_back(&e->units, &u->list_node);
     hmap_insert(&s->units, &u->id_node, hash_int(u->object_id, 0));
-    add_ip_change(s, &u->ip, false);
+    add_addr_change(s, u, &u->ip, false);
     return u;
 }
 
@@ -479,7 +490,8 @@ services_destroy(struct services *s)
     shash_destroy(&s->entries);
     hmap_destroy(&s->units);
     idpool_destroy(s->ids);
-    free(s->ip_changes);
+    free(s->changes);
+    free(s->node_ips);
     free(s);
 }
 
@@ -506,15 +518,23 @@ services_n_changes(const struct services *s)
     return s->n_changes;
 }
 
-struct ip_change *
-services_take_ip_changes(struct services *s, size_t *ret_n)
+struct addr_change *
+services_take_addr_changes(struct services *s, size_t *ret_n)
 {
-    struct ip_change *changes = s->ip_changes;
+    struct addr_change *changes = s->changes;
 
-    *ret_n = s->n_ip_changes;
-    s->ip_changes = NULL;
-    s->n_ip_changes = s->allocated_ip_changes = 0;
+    *ret_n = s->n_addr_changes;
+    s->changes = NULL;
+    s->n_addr_changes = s->allocated_changes = 0;
     return changes;
+}
+
+void
+services_set_node_ips(struct services *s, const struct ip *ips, size_t n)
+{
+    free(s->node_ips);
+    s->node_ips = xmemdup(ips, n * sizeof *ips);
+    s->n_node_ips = n;
 }
 
 /* Look-ups. */

@@ -53,16 +53,27 @@ bool services_run(struct services *, long long int deadline_ms);
  * creation. */
 uint64_t services_n_changes(const struct services *);
 
-/* A unit has got or lost its cluster IP.  Several units may have the same. */
-struct ip_change {
-    struct ip ip;
+/* A unit has got or lost an address that the host must know to lead packets
+ * into the bridge.  Several units may have the same. */
+struct addr_change {
+    enum pipe_frontend_kind kind;
+    enum ip_family family;
+    struct ip ip; /* "::" of PIPE_NODE_PORT. */
+    enum proto proto;
+    uint16_t port;
     bool gone;
 };
 
 /* Hands out what changed since the last call, in order: an array that is the
  * caller's to free(), or NULL.  Nothing is kept without
  * antreaProxy.proxyAll. */
-struct ip_change *services_take_ip_changes(struct services *, size_t *ret_n);
+struct addr_change *services_take_addr_changes(struct services *,
+                                               size_t *ret_n);
+
+/* The addresses of this node, copied: all of them, in ascending order (an
+ * external IP may be one), whether NodePorts are served there or not.
+ * Services that depend on them are rendered anew. */
+void services_set_node_ips(struct services *, const struct ip *, size_t n);
 
 /* Calls 'cb' for each unit of one Service, or of all if 'ns' is NULL, ordered
  * by name. */

@@ -158,11 +158,12 @@ set_all(struct ways *w)
 /* Changes. */
 
 static void
-change_service(struct ways *w, const struct ip_change *change)
+change_service(struct ways *w, const struct addr_change *change)
 {
     struct host_route route;
 
-    if (!make_ip_route(w, &change->ip, &route)) {
+    if (change->kind != PIPE_CLUSTER_IP
+        || !make_ip_route(w, &change->ip, &route)) {
         return;
     } else if (change->gone) {
         host_unwant_route(w->cfg.host, &route.dst);
@@ -193,8 +194,8 @@ void
 ways_run(struct ways *w)
 {
     size_t n_services, n_net;
-    struct ip_change *services =
-        services_take_ip_changes(w->cfg.services, &n_services);
+    struct addr_change *services =
+        services_take_addr_changes(w->cfg.services, &n_services);
     struct net_route *net = net_take_routes(w->cfg.net, &n_net);
 
     if (is_stale(w)) {

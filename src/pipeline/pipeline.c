@@ -19,6 +19,18 @@ pipe_virtual_ip(enum ip_family family)
     }
 }
 
+struct ip
+pipe_node_port_ip(enum ip_family family)
+{
+    if (family == IP_V4) {
+        return ip_from_v4(htonl(0xa9fe00fc)); /* 169.254.0.252 */
+    } else {
+        struct ip ip = { .in6.s6_addr = { 0xfc, 0x01, [10] = 0xaa, 0xbb, 0xcc,
+                                          0xdd, 0xee, 0xfe } };
+        return ip;
+    }
+}
+
 struct eth_addr
 pipe_virtual_mac(void)
 {

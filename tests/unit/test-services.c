@@ -254,7 +254,7 @@ ip_changes(struct fixture *f)
 {
     static char buf[256];
     size_t n;
-    struct ip_change *changes = services_take_ip_changes(f->services, &n);
+    struct addr_change *changes = services_take_addr_changes(f->services, &n);
 
     buf[0] = '\0';
     for (size_t i = 0; i < n; i++) {

@@ -9,6 +9,13 @@
  *    bits   63..56   55..48           47..40     39..32   31..0
  *           0xf9     layout version   category   0        object id
  *
+ * Flows that the switch has learned, a client's memory each, have a cookie
+ * that leads to the endpoint instead of to the object, whose group id stands
+ * in the flow's match:
+ *
+ *    bits   63..56   55..48           47..40     39..0
+ *           0xf9     layout version   7          hash of group id and endpoint
+ *
  * A group id is 0x40000000 | object id << 9 | scope << 8 | leaf, where scope
  * is 0 for the endpoints of policy Cluster and 1 for those of policy Local,
  * and leaf is 0 for the group that flows name and 1 to 255 for the parts of a
@@ -31,7 +38,8 @@
     COOKIE_CATEGORY(POD, 1, "pod", "the pod's OpenFlow port")              \
     COOKIE_CATEGORY(SERVICE, 3, "service", "a Service port in one family") \
     COOKIE_CATEGORY(NODE, 5, "node", "another node")                       \
-    COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster", "reserved")
+    COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster", "reserved")           \
+    COOKIE_CATEGORY(AFFINITY, 7, "affinity", "hash of group id and endpoint")
 
 enum cookie_category {
 #define COOKIE_CATEGORY(SYM, VALUE, NAME, OBJECT) COOKIE_##SYM = VALUE,
@@ -89,6 +97,23 @@ cookie_is_antrea(uint64_t cookie, uint16_t round)
     return cookie >> 48 == round
            && (cookie >> 40 & 0xff) <= ANTREA_CATEGORY_MAX
            && (cookie >> 32 & 0xff) == 0 && !cookie_is_ours(cookie);
+}
+
+/* Returns the cookie of what is learned about an endpoint; the low 40 bits of
+ * 'endpoint_hash' are used. */
+static inline uint64_t
+cookie_make_affinity(uint64_t endpoint_hash)
+{
+    return cookie_make(COOKIE_AFFINITY, 0)
+           | (endpoint_hash & UINT64_C(0xffffffffff));
+}
+
+/* Returns true for the cookie of a flow that the switch has learned from a
+ * flow of ours: it is nobody's wish, and goes with that flow. */
+static inline bool
+cookie_is_learned(uint64_t cookie)
+{
+    return cookie >> 40 == cookie_make(COOKIE_AFFINITY, 0) >> 40;
 }
 
 /* Returns the object id in a cookie of ours. */

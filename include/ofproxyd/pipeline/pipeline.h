@@ -32,6 +32,10 @@
  * the gateway port sends to itself: 169.254.0.253, fc01::aabb:ccdd:eeff. */
 struct ip pipe_virtual_ip(enum ip_family);
 
+/* What the host turns a NodePort address of its own into, so that the packet
+ * comes to the bridge: 169.254.0.252, fc01::aabb:ccdd:eefe. */
+struct ip pipe_node_port_ip(enum ip_family);
+
 /* aa:bb:cc:dd:ee:ff, the MAC address of the virtual addresses. */
 struct eth_addr pipe_virtual_mac(void);
 
@@ -51,6 +55,14 @@ struct pipe_node {
                                            * nothing. */
     size_t n_pod_cidrs;
     uint32_t meter_id; /* Limits packets to the daemon. */
+
+    /* Addresses of this node on which NodePorts are served, but for those of
+     * the loopback link, which no packet on the bridge has.  With
+     * 'serves_node_ports', those of pipe_node_port_ip() are among them without
+     * being named. */
+    bool serves_node_ports;
+    const struct ip *node_port_ips;
+    size_t n_node_port_ips;
 };
 
 /* The flows that are there whatever the objects are. */
@@ -120,10 +132,24 @@ struct pipe_target {
     size_t n_eps;
 };
 
+/* What kind of address a Service port is reached by. */
+enum pipe_frontend_kind {
+    PIPE_CLUSTER_IP, /* Inside: the source stays as it is. */
+    PIPE_NODE_PORT,  /* 'port' of each NodePort address of this node. */
+    PIPE_EXTERNAL    /* An external IP, or one of a load balancer. */
+};
+
+/* An address of a Service port.  Of PIPE_NODE_PORT and PIPE_EXTERNAL, policy
+ * Cluster gives the connection a source address of this node; with policy
+ * Local ('scope') the source stays, and local pods and the node itself, who
+ * are not from outside, get the cluster target (services.md 2.5). */
 struct pipe_frontend {
-    struct ip ip;
+    enum pipe_frontend_kind kind;
+    struct ip ip; /* "::" of PIPE_NODE_PORT. */
     uint16_t port;
     enum pipe_scope scope; /* Whose target it leads to. */
+    bool restricted;       /* Only to 'source_ranges' of the Service; others
+                            * are dropped.  Of PIPE_EXTERNAL. */
 };
 
 struct pipe_service {
@@ -132,12 +158,30 @@ struct pipe_service {
     enum proto proto;
     const struct pipe_frontend *frontends;
     size_t n_frontends;
-    struct pipe_target targets[N_PIPE_SCOPES]; /* Those that frontends use. */
+    struct pipe_target targets[N_PIPE_SCOPES]; /* Those that frontends use;
+                                                * with an external frontend of
+                                                * scope Local, both. */
+
+    /* Session affinity ClientIP: a client keeps its endpoint until so many
+     * seconds have passed since its last new connection, 1 to 86400.  Above
+     * PIPE_AFFINITY_MAX_S flows have no timeout that long, and the daemon has
+     * to remove them.  0: no affinity. */
+    uint32_t affinity_s;
+
+    /* Of restricted frontends: sources that are let in, of 'family', without
+     * host bits, each once. */
+    const struct cidr *source_ranges;
+    size_t n_source_ranges;
+    bool node_in_ranges; /* Addresses of this node are. */
 
     /* The only port of UDP at its addresses: fragments, which show no port,
      * are for it. */
     bool takes_fragments;
 };
+
+/* The longest timeout that a flow can have, in seconds (OpenFlow 1.5
+ * 7.3.4.2: 16 bits). */
+#define PIPE_AFFINITY_MAX_S 65535
 
 /* Endpoints above this are left out, and pipe_render_service() says so. */
 #define PIPE_MAX_ENDPOINTS 100000
