@@ -408,6 +408,48 @@ d1_d2_any_number_of_endpoints_fits(void **state)
     }
 }
 
+/* Collects the endpoints of all groups of 'out'. */
+static void
+assert_groups_lead_to(const struct fout *out, const struct eps *eps, size_t n)
+{
+    size_t n_found = 0;
+
+    for (size_t i = 0; i < out->n; i++) {
+        struct eps *found;
+        size_t n_here = pipe_group_endpoints(out->items[i], &found);
+
+        assert_true(n_found + n_here <= n);
+        for (size_t j = 0; j < n_here; j++) {
+            assert_int_equal(eps_compare(&found[j], &eps[n_found + j]), 0);
+        }
+        assert_true((found != NULL) == (n_here != 0));
+        n_found += n_here;
+        free(found);
+    }
+    assert_int_equal(n_found, n);
+}
+
+static void
+a_group_tells_its_endpoints(void **state)
+{
+    static const size_t numbers[] = { 1, 2, 64, 65, 550, 1001 };
+
+    (void) state;
+    for (int family = 0; family < N_IP_FAMILIES; family++) {
+        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+            size_t n = numbers[i];
+            struct eps *eps = make_eps(family, n);
+            struct pipe_target target = { PIPE_SELECT, eps, n };
+            struct fout out = FOUT_INIT;
+
+            assert_int_equal(render(family, PROTO_UDP, target, &out, NULL), 0);
+            assert_groups_lead_to(&out, eps, n);
+            fout_clear(&out);
+            free(eps);
+        }
+    }
+}
+
 static void
 too_many_endpoints_are_cut_off_and_said_so(void **state)
 {
@@ -471,6 +513,7 @@ main(void)
         cmocka_unit_test(service_renders_as_expected),
         cmocka_unit_test(scopes_have_groups_of_their_own),
         cmocka_unit_test(d1_d2_any_number_of_endpoints_fits),
+        cmocka_unit_test(a_group_tells_its_endpoints),
         cmocka_unit_test(too_many_endpoints_are_cut_off_and_said_so),
         cmocka_unit_test(rendering_twice_gives_the_same_bytes),
         cmocka_unit_test(the_stable_hash_does_not_change),

@@ -190,6 +190,14 @@ struct pipe_service {
 int pipe_render_service(const struct pipe_service *, struct fout *,
                         struct err *err) OVS_WARN_UNUSED_RESULT;
 
+/* Returns how many endpoints the buckets of 'group' lead to, with affinity or
+ * without, and sets '*ret' to them, sorted, each once, for the caller to free;
+ * what stands in 'local' means nothing.  0 and NULL if there is none: for the
+ * top of a group of groups, whose parts have the endpoints, for a flow, and
+ * for what a foreign hand made.  Finds out what was on the switch before: the
+ * group may be of another process of ofproxyd. */
+size_t pipe_group_endpoints(const struct fitem *group, struct eps **ret);
+
 /* Rejects. */
 
 /* The largest answer. */

@@ -46,6 +46,9 @@ enum pipe_value {
 #include "ofproxyd/pipeline/fields.def"
 };
 
+/* The register of an endpoint's IPv6 address: Antrea's, reg12 to reg15. */
+#define PIPE_EP_IP6_REG MFF_XXREG3
+
 struct pipe_field_info {
     enum pipe_field id;
     enum mf_field_id reg;
