@@ -61,24 +61,47 @@ build_match_proto(struct build *b, enum ip_family family, enum proto proto)
     match_set_nw_proto(&b->match, proto_number(proto));
 }
 
+static struct cidr
+host_cidr(const struct ip *ip)
+{
+    struct cidr cidr = {
+        .ip = *ip,
+        .plen = ip_family(ip) == IP_V4 ? 32 : 128,
+    };
+
+    return cidr;
+}
+
 void
 build_match_src(struct build *b, const struct ip *ip)
 {
-    build_match_family(b, ip_family(ip));
-    if (ip_family(ip) == IP_V4) {
-        match_set_nw_src(&b->match, ip_v4(ip));
+    struct cidr cidr = host_cidr(ip);
+
+    build_match_src_cidr(b, &cidr);
+}
+
+void
+build_match_src_cidr(struct build *b, const struct cidr *cidr)
+{
+    struct cidr net = cidr_network(cidr);
+    enum ip_family family = ip_family(&net.ip);
+
+    build_match_family(b, family);
+    if (family == IP_V4) {
+        ovs_be32 mask = be32_prefix_mask(net.plen);
+
+        match_set_nw_src_masked(&b->match, ip_v4(&net.ip), mask);
     } else {
-        match_set_ipv6_src(&b->match, &ip->in6);
+        struct in6_addr mask = ipv6_create_mask(net.plen);
+
+        match_set_ipv6_src_masked(&b->match, &net.ip.in6, &mask);
     }
 }
 
 void
 build_match_dst(struct build *b, const struct ip *ip)
 {
-    struct cidr cidr = {
-        .ip = *ip,
-        .plen = ip_family(ip) == IP_V4 ? 32 : 128,
-    };
+    struct cidr cidr = host_cidr(ip);
 
     build_match_dst_cidr(b, &cidr);
 }
@@ -101,13 +124,12 @@ build_match_dst_cidr(struct build *b, const struct cidr *cidr)
     }
 }
 
-void
-build_match_field(struct build *b, enum pipe_field field, uint32_t value)
+static void
+match_field_masked(struct build *b, enum pipe_field field, uint32_t value,
+                   uint32_t mask)
 {
     const struct pipe_field_info *f = &pipe_fields[field];
-    uint32_t mask = pipe_field_mask(field);
 
-    value = pipe_field_value(field, value);
     if (f->reg == MFF_CT_MARK) {
         match_set_ct_mark_masked(&b->match, b->match.flow.ct_mark | value,
                                  b->match.wc.masks.ct_mark | mask);
@@ -117,6 +139,20 @@ build_match_field(struct build *b, enum pipe_field field, uint32_t value)
         match_set_reg_masked(&b->match, reg, b->match.flow.regs[reg] | value,
                              b->match.wc.masks.regs[reg] | mask);
     }
+}
+
+void
+build_match_field(struct build *b, enum pipe_field field, uint32_t value)
+{
+    match_field_masked(b, field, pipe_field_value(field, value),
+                       pipe_field_mask(field));
+}
+
+void
+build_match_bits(struct build *b, enum pipe_field field, uint32_t bits)
+{
+    bits = pipe_field_value(field, bits);
+    match_field_masked(b, field, bits, bits);
 }
 
 void
@@ -262,4 +298,25 @@ build_ct(struct ofpbuf *ofpacts, const struct build_ct *ct)
     oc = ofpbuf_at_assert(ofpacts, start, sizeof *oc);
     ofpacts->header = oc;
     ofpact_finish_CT(ofpacts, &oc);
+}
+
+void
+build_endpoint_ct(struct ofpbuf *ofpacts, const struct pipe_service *svc,
+                  const struct eps *eps)
+{
+    static const struct build_mark marks[] = {
+        { PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES },
+    };
+    struct build_ct ct = {
+        .zone = build_zone(svc->family),
+        .commit = true,
+        .nat = BUILD_NAT_DST,
+        .nat_ip = eps->ip,
+        .nat_port = eps->port,
+        .next = PIPE_T_L3_FORWARDING,
+        .marks = marks,
+        .n_marks = ARRAY_SIZE(marks),
+    };
+
+    build_ct(ofpacts, &ct);
 }

@@ -26,9 +26,10 @@
 #include "ofproxyd/pipeline/pipeline.h"
 #include "ofproxyd/pipeline/tables.h"
 
-/* Antrea's three priorities; a table's miss flow has 0. */
+/* Antrea's three priorities, and one between; a table's miss flow has 0. */
 #define PIPE_PRIO_MISS   0
 #define PIPE_PRIO_LOW    190
+#define PIPE_PRIO_MIDDLE 195
 #define PIPE_PRIO_NORMAL 200
 #define PIPE_PRIO_HIGH   210
 
@@ -54,10 +55,13 @@ void build_done(struct build *);
 void build_match_family(struct build *, enum ip_family);
 void build_match_proto(struct build *, enum ip_family, enum proto);
 void build_match_src(struct build *, const struct ip *);
+void build_match_src_cidr(struct build *, const struct cidr *);
 void build_match_dst(struct build *, const struct ip *);
 void build_match_dst_cidr(struct build *, const struct cidr *);
 /* Any number of different fields of one register add up. */
 void build_match_field(struct build *, enum pipe_field, uint32_t value);
+/* Of the field, 'bits' are 1. */
+void build_match_bits(struct build *, enum pipe_field, uint32_t bits);
 /* All of 'set' are 1 and all of 'clear' are 0 (CS_* of packets.h). */
 void build_match_ct_state(struct build *, uint32_t set, uint32_t clear);
 
@@ -123,10 +127,36 @@ void routing_render_peer(const struct pipe_node *, const struct pipe_peer *,
 void routing_render_pod(const struct pipe_node *, const struct pipe_pod *,
                         struct build *);
 void service_render_node(const struct pipe_node *, struct build *);
+void nodeport_render_node(const struct pipe_node *, struct build *);
+void affinity_render_node(struct build *);
+
+/* The group that flows name of a Service port's endpoints. */
+static inline uint32_t
+build_group_id(const struct pipe_service *svc, enum pipe_scope scope)
+{
+    return group_id_make(svc->object_id, scope == PIPE_SCOPE_LOCAL, 0);
+}
+
+/* The translation to an endpoint, as a Service's connection. */
+void build_endpoint_ct(struct ofpbuf *ofpacts, const struct pipe_service *,
+                       const struct eps *);
 
 /* group.c: the group or groups of one set of endpoints.  Returns what
  * pipe_render_service() does. */
 int group_render(const struct pipe_service *, enum pipe_scope, struct fout *,
                  struct err *) OVS_WARN_UNUSED_RESULT;
+
+/* affinity.c: the actions of a flow of ServiceLB whose clients are remembered;
+ * those of a bucket, which leads to the endpoint's flow; the flows behind,
+ * with those of all endpoints. */
+void affinity_build_lookup(struct build *, uint32_t group_id);
+void affinity_build_bucket(struct ofpbuf *ofpacts, const struct eps *);
+void affinity_render(const struct pipe_service *, enum pipe_scope,
+                     struct build *);
+
+/* ranges.c: the actions of a flow of ServiceLB for a restricted frontend, and
+ * the ranges. */
+void ranges_build_check(struct build *, const struct pipe_service *);
+void ranges_render(const struct pipe_service *, struct build *);
 
 #endif /* src/pipeline/build.h */

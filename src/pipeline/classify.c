@@ -272,14 +272,7 @@ render_spoof_guard(struct build *b, const struct pipe_pod *pod,
     build_flow(b, PIPE_T_SPOOF_GUARD, PIPE_PRIO_NORMAL);
     match_set_in_port(&b->match, u16_to_ofp(pod->ofport));
     match_set_dl_src(&b->match, pod->mac);
-    build_match_family(b, family);
-    if (family == IP_V4) {
-        match_set_nw_src(&b->match, ip_v4(&src->ip));
-    } else {
-        struct in6_addr mask = ipv6_create_mask(src->plen);
-
-        match_set_ipv6_src_masked(&b->match, &src->ip.in6, &mask);
-    }
+    build_match_src_cidr(b, src);
     build_goto(b, family == IP_V4 ? PIPE_T_UNSNAT : PIPE_T_IPV6);
     build_done(b);
 }

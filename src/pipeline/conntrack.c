@@ -18,13 +18,14 @@
 
 static const struct build_mark hairpin_marks[] = {
     { PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_YES },
-    { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES },
+    { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES }, /* Last. */
 };
 
-static const struct build_mark snat_zone_marks[] = {
+/* In the zone of sources. */
+static const struct build_mark snat_marks[] = {
     { PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES },
     { PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_YES },
-    { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES },
+    { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES }, /* Last. */
 };
 
 static void
@@ -132,15 +133,16 @@ render_state(struct build *b, enum ip_family family)
     build_done(b);
 }
 
+/* Commits as a connection that gets another source, and as a 'hairpin'. */
 static void
-build_snat_commit(struct build *b, enum ip_family family)
+build_snat_commit(struct build *b, enum ip_family family, bool hairpin)
 {
     struct build_ct ct = {
         .zone = build_zone(family),
         .commit = true,
         .next = PIPE_T_SNAT,
         .marks = hairpin_marks,
-        .n_marks = ARRAY_SIZE(hairpin_marks),
+        .n_marks = ARRAY_SIZE(hairpin_marks) - !hairpin,
         .copy_source = true,
     };
 
@@ -148,9 +150,10 @@ build_snat_commit(struct build *b, enum ip_family family)
 }
 
 /* What came from the gateway port and is routed back to it: the host would
- * take a packet from its own address for a forgery.  What leaves by the
- * tunnel instead needs nothing while all of it is the host's own: its source
- * is the gateway's address, which the peer sends answers to by the tunnel. */
+ * take a packet from its own address for a forgery.  And what came to an
+ * address for clients outside, whose answer has to pass this node again; other
+ * than that, what leaves by the tunnel needs nothing: the host's own source is
+ * the gateway's address, which the peer sends answers to by the tunnel. */
 static void
 render_snat_mark(struct build *b, enum ip_family family)
 {
@@ -160,13 +163,37 @@ render_snat_mark(struct build *b, enum ip_family family)
     build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
     build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
     build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
-    build_snat_commit(b, family);
+    build_snat_commit(b, family, true);
+    build_done(b);
+
+    build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_LOW);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_TO_EXTERNAL, PIPE_V_TO_EXTERNAL_YES);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+    build_snat_commit(b, family, false);
     build_done(b);
 }
 
-/* A hairpin's source becomes 'source' where the packet came from 'from'. */
+/* Begins a flow of SNAT, for hairpins or for other connections that
+ * SNATMark has marked. */
 static void
-render_snat(struct build *b, enum pipe_value from, const struct ip *source)
+begin_snat(struct build *b, uint16_t priority, enum ip_family family,
+           bool hairpin)
+{
+    build_flow(b, PIPE_T_SNAT, priority);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    if (hairpin) {
+        build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES);
+    } else {
+        build_match_field(b, PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_YES);
+        build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_NO);
+    }
+}
+
+static void
+finish_snat(struct build *b, const struct ip *source, bool hairpin)
 {
     enum ip_family family = ip_family(source);
     struct build_ct ct = {
@@ -175,17 +202,38 @@ render_snat(struct build *b, enum pipe_value from, const struct ip *source)
         .nat = BUILD_NAT_SRC,
         .nat_ip = *source,
         .next = PIPE_T_L2_FORWARDING,
-        .marks = snat_zone_marks,
-        .n_marks = ARRAY_SIZE(snat_zone_marks),
+        .marks = snat_marks,
+        .n_marks = ARRAY_SIZE(snat_marks) - !hairpin,
     };
 
-    build_flow(b, PIPE_T_SNAT, PIPE_PRIO_NORMAL);
-    build_match_family(b, family);
-    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
-    build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES);
-    build_match_field(b, PIPE_F_PKT_SOURCE, from);
     build_ct(&b->ofpacts, &ct);
     build_done(b);
+}
+
+/* The source is the virtual address where the packet goes to the host, which
+ * gives it another one on its way out, and would not take one from the
+ * gateway's own address; else the gateway's. */
+static void
+render_snat(struct build *b, enum ip_family family, const struct ip *gateway)
+{
+    struct ip virtual_ip = pipe_virtual_ip(family);
+
+    begin_snat(b, PIPE_PRIO_NORMAL, family, true);
+    build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+    finish_snat(b, &virtual_ip, true);
+
+    begin_snat(b, PIPE_PRIO_NORMAL, family, false);
+    build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
+    finish_snat(b, &virtual_ip, false);
+
+    if (!ip_is_none(gateway)) {
+        begin_snat(b, PIPE_PRIO_NORMAL, family, true);
+        build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_POD);
+        finish_snat(b, gateway, true);
+
+        begin_snat(b, PIPE_PRIO_LOW, family, false);
+        finish_snat(b, gateway, false);
+    }
 }
 
 /* Later packets in the direction of the request. */
@@ -247,13 +295,12 @@ conntrack_render_node(const struct pipe_node *node, struct build *b)
         render_zone(b, f);
         render_state(b, f);
         render_snat_mark(b, f);
-        render_snat(b, PIPE_V_PKT_SOURCE_GATEWAY, &virtual_ip);
+        render_snat(b, f, gateway_ip);
         render_snat_known(b, f);
         render_commit(b, f, false);
         render_commit(b, f, true);
         if (!ip_is_none(gateway_ip)) {
             render_unsnat(b, gateway_ip);
-            render_snat(b, PIPE_V_PKT_SOURCE_POD, gateway_ip);
         }
     }
 }
@@ -263,11 +310,11 @@ void
 conntrack_render_pod(const struct pipe_pod *pod, struct build *b)
 {
     for (size_t i = 0; i < pod->n_ips; i++) {
-        build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_LOW);
+        build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_NORMAL);
         build_match_src(b, &pod->ips[i]);
         build_match_dst(b, &pod->ips[i]);
         build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
-        build_snat_commit(b, ip_family(&pod->ips[i]));
+        build_snat_commit(b, ip_family(&pod->ips[i]), true);
         build_done(b);
     }
 }

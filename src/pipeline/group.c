@@ -16,6 +16,11 @@
  *   above        a group of groups, each of its own hash basis: a group's
  *                description has to fit into one message.
  *
+ * With session affinity all hash over the client's address alone, so that the
+ * first connections of a client, which are there before anything is learned,
+ * find one endpoint; and buckets lead to the endpoint's flow, which translates
+ * and lets the switch learn (affinity.c).
+ *
  * Bucket ids derive from the endpoint, so that a change elsewhere moves no
  * connection and all nodes choose alike. */
 
@@ -79,6 +84,12 @@ group_put_bucket(struct group *g, uint32_t bucket_id, uint16_t weight)
 
 /* Selection methods. */
 
+static bool
+uses_dp_hash(const struct pipe_service *svc, size_t n_eps)
+{
+    return !svc->affinity_s && n_eps <= DP_HASH_MAX;
+}
+
 static void
 use_dp_hash(struct group *g)
 {
@@ -108,39 +119,29 @@ use_hash(struct group *g, const struct pipe_service *svc, uint64_t basis)
         tp_src[svc->proto],
         tp_dst[svc->proto],
     };
+    size_t n = svc->affinity_s ? 1 : ARRAY_SIZE(fields);
     union mf_value mask;
 
     ovs_strlcpy(g->gm.props.selection_method, "hash",
                 sizeof g->gm.props.selection_method);
     g->gm.props.selection_method_param = basis;
     memset(&mask, 0xff, sizeof mask);
-    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+    for (size_t i = 0; i < n; i++) {
         field_array_set(fields[i], &mask, &g->gm.props.fields);
     }
 }
 
 /* Buckets. */
 
-static const struct build_mark service_marks[] = {
-    { PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES },
-};
-
 static void
 put_endpoint(struct group *g, const struct pipe_service *svc,
              const struct eps *eps)
 {
-    struct build_ct ct = {
-        .zone = build_zone(svc->family),
-        .commit = true,
-        .nat = BUILD_NAT_DST,
-        .nat_ip = eps->ip,
-        .nat_port = eps->port,
-        .next = PIPE_T_L3_FORWARDING,
-        .marks = service_marks,
-        .n_marks = ARRAY_SIZE(service_marks),
-    };
-
-    build_ct(&g->ofpacts, &ct);
+    if (svc->affinity_s) {
+        affinity_build_bucket(&g->ofpacts, eps);
+    } else {
+        build_endpoint_ct(&g->ofpacts, svc, eps);
+    }
 }
 
 static uint32_t
@@ -199,7 +200,7 @@ static void
 put_endpoints(struct group *g, const struct pipe_service *svc,
               const struct eps *eps, size_t n)
 {
-    bool dp_hash = n <= DP_HASH_MAX;
+    bool dp_hash = uses_dp_hash(svc, n);
     uint16_t weight =
         dp_hash && n > 1 ? (DP_HASH_SLOTS - 1) / n : EQUAL_WEIGHT;
     uint32_t *ids = assign_bucket_ids(eps, n);
@@ -223,7 +224,7 @@ render_one(const struct pipe_service *svc, uint32_t group_id,
     int error;
 
     group_init(&g, group_id);
-    if (part->n_eps <= DP_HASH_MAX) {
+    if (uses_dp_hash(svc, part->n_eps)) {
         use_dp_hash(&g);
     } else {
         /* Every leaf its own basis: what chose the leaf must not choose
@@ -246,7 +247,7 @@ render_leaves(const struct pipe_service *svc, enum pipe_scope scope,
     struct group top;
     int error = 0;
 
-    group_init(&top, group_id_make(svc->object_id, local, 0));
+    group_init(&top, build_group_id(svc, scope));
     use_hash(&top, svc, 0);
     for (size_t i = 0; i < n_leaves && !error; i++) {
         uint32_t leaf_id = group_id_make(svc->object_id, local, i + 1);
@@ -279,10 +280,7 @@ group_render(const struct pipe_service *svc, enum pipe_scope scope,
 
     target.n_eps = MIN(n, PIPE_MAX_ENDPOINTS);
     if (target.n_eps <= GROUP_MAX) {
-        error = render_one(svc,
-                           group_id_make(svc->object_id,
-                                         scope == PIPE_SCOPE_LOCAL, 0),
-                           &target, out);
+        error = render_one(svc, build_group_id(svc, scope), &target, out);
     } else {
         error = render_leaves(svc, scope, &target, out);
     }

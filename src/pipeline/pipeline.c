@@ -71,7 +71,9 @@ pipe_render_node(const struct pipe_node *node, struct fout *out)
     render_misses(&b);
     classify_render_node(node, &b);
     conntrack_render_node(node, &b);
+    nodeport_render_node(node, &b);
     service_render_node(node, &b);
+    affinity_render_node(&b);
     routing_render_node(node, &b);
     build_uninit(&b);
 }

@@ -54,6 +54,20 @@ render_gateway_routes(const struct pipe_node *node, struct build *b,
     build_done(b);
 }
 
+/* The virtual addresses are nobody's: what no Service and no connection has
+ * translated would go back and forth between host and bridge. */
+static void
+render_virtual(struct build *b, enum ip_family family)
+{
+    struct ip ips[] = { pipe_virtual_ip(family), pipe_node_port_ip(family) };
+
+    for (size_t i = 0; i < ARRAY_SIZE(ips); i++) {
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
+        build_match_dst(b, &ips[i]);
+        build_done(b);
+    }
+}
+
 static void
 render_l3_miss(struct build *b)
 {
@@ -162,6 +176,9 @@ routing_render_node(const struct pipe_node *node, struct build *b)
     render_dec_ttl(b);
     render_output(b);
     render_pod_network(node, b);
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        render_virtual(b, f);
+    }
     if (node->gateway_ofport) {
         for (int f = 0; f < N_IP_FAMILIES; f++) {
             render_gateway_routes(node, b, f);

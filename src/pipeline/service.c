@@ -4,11 +4,19 @@
  *
  * What a tunnel brings is not looked up: the sender has chosen, and to choose
  * again could send it on to a third node.  Any other new connection passes
- * NodePortMark (which runs SessionAffinity on the
- * side) to ServiceLB.  A flow there sends it to its group, whose bucket
- * translates and commits it in one action; or marks it as without endpoint,
- * and EndpointDNAT hands it to the daemon for a reject; or drops it.  What
- * is no Service's falls through to L3Forwarding. */
+ * NodePortMark (nodeport.c) to ServiceLB.  A flow there sends it to its group,
+ * whose bucket translates and commits it in one action; or, with session
+ * affinity, to the memory of clients (affinity.c); or marks it as without
+ * endpoint, and EndpointDNAT hands it to the daemon for a reject; or drops it.
+ * Where sources are restricted it goes to the ranges first (ranges.c), and
+ * comes back.  What is no Service's falls through to L3Forwarding.
+ *
+ * A connection from outside to an address for clients outside is marked where
+ * the policy is Cluster, and gets a source address of this node (conntrack.c):
+ * the endpoint may be anywhere, and its answers have to come back here.  With
+ * policy Local the source stays.  Local pods and the node itself are not from
+ * outside: with policy Local they get the endpoints of policy Cluster
+ * (kube-proxy calls that a short-circuit). */
 
 #include "build.h"
 
@@ -60,56 +68,119 @@ service_render_node(const struct pipe_node *node, struct build *b)
     build_goto(b, PIPE_T_L3_FORWARDING);
     build_done(b);
 
-    /* Remembered clients are looked up on the side: a learned flow can't go
-     * on to another table. */
-    build_flow(b, PIPE_T_NODE_PORT, PIPE_PRIO_MISS);
-    build_resubmit(b, PIPE_T_AFFINITY);
-    build_goto(b, PIPE_T_SERVICE_LB);
-    build_done(b);
-
-    build_flow(b, PIPE_T_AFFINITY, PIPE_PRIO_MISS);
-    build_set_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
-    build_done(b);
-
     render_reject(node, b);
     render_select_again(b);
 }
 
-static void
-match_l4_dst(struct build *b, const struct pipe_service *svc, uint16_t port)
-{
-    build_match_proto(b, svc->family, svc->proto);
-    match_set_tp_dst(&b->match, htons(port));
-}
+/* What a flow of ServiceLB does for one way to a frontend. */
+struct way {
+    enum pipe_scope scope; /* Whose target. */
+    bool snat;
+};
 
 static void
-build_select(const struct pipe_service *svc, enum pipe_scope scope,
+build_select(const struct pipe_service *svc, const struct way *way,
              struct build *b)
 {
+    uint32_t group_id = build_group_id(svc, way->scope);
+
     build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
-    build_set_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_SELECTED);
-    ofpact_put_GROUP(&b->ofpacts)->group_id =
-        group_id_make(svc->object_id, scope == PIPE_SCOPE_LOCAL, 0);
+    if (way->snat) {
+        build_set_field(b, PIPE_F_TO_EXTERNAL, PIPE_V_TO_EXTERNAL_YES);
+    }
+    if (svc->affinity_s) {
+        affinity_build_lookup(b, group_id);
+    } else {
+        build_set_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_SELECTED);
+        ofpact_put_GROUP(&b->ofpacts)->group_id = group_id;
+    }
 }
 
 static void
-render_frontend(const struct pipe_service *svc,
-                const struct pipe_frontend *frontend, struct build *b)
+build_verdict(const struct pipe_service *svc, const struct way *way,
+              struct build *b)
 {
-    build_flow(b, PIPE_T_SERVICE_LB, PIPE_PRIO_NORMAL);
-    match_l4_dst(b, svc, frontend->port);
-    build_match_dst(b, &frontend->ip);
-    build_match_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
-
-    switch (svc->targets[frontend->scope].verdict) {
-    case PIPE_SELECT: build_select(svc, frontend->scope, b); break;
+    switch (svc->targets[way->scope].verdict) {
+    case PIPE_SELECT: build_select(svc, way, b); break;
     case PIPE_REJECT:
         build_set_field(b, PIPE_F_SVC_NO_EP, PIPE_V_SVC_NO_EP_YES);
         build_goto(b, PIPE_T_ENDPOINT_DNAT);
         break;
     case PIPE_DROP: break;
     }
+}
+
+static bool
+is_for_outside(const struct pipe_frontend *frontend)
+{
+    return frontend->kind != PIPE_CLUSTER_IP;
+}
+
+static bool
+has_short_circuit(const struct pipe_frontend *frontend)
+{
+    return is_for_outside(frontend) && frontend->scope == PIPE_SCOPE_LOCAL;
+}
+
+static struct way
+usual_way(const struct pipe_frontend *frontend)
+{
+    struct way way = {
+        .scope = frontend->scope,
+        .snat = is_for_outside(frontend) && !has_short_circuit(frontend),
+    };
+
+    return way;
+}
+
+/* An address that is named comes before a NodePort: an external IP may be
+ * one of this node's addresses. */
+static void
+begin(const struct pipe_service *svc, const struct pipe_frontend *frontend,
+      bool short_circuit, struct build *b)
+{
+    if (frontend->kind == PIPE_NODE_PORT) {
+        build_flow(b, PIPE_T_SERVICE_LB,
+                   short_circuit ? PIPE_PRIO_MIDDLE : PIPE_PRIO_LOW);
+        build_match_field(b, PIPE_F_TO_NODE_PORT, PIPE_V_TO_NODE_PORT_YES);
+    } else {
+        build_flow(b, PIPE_T_SERVICE_LB,
+                   short_circuit ? PIPE_PRIO_HIGH : PIPE_PRIO_NORMAL);
+        build_match_dst(b, &frontend->ip);
+    }
+    build_match_proto(b, svc->family, svc->proto);
+    match_set_tp_dst(&b->match, htons(frontend->port));
+    if (short_circuit) {
+        build_match_field(b, PIPE_F_FROM_LOCAL, PIPE_V_FROM_LOCAL_YES);
+    }
+}
+
+static void
+render_frontend(const struct pipe_service *svc,
+                const struct pipe_frontend *frontend, struct build *b)
+{
+    enum pipe_value state = PIPE_V_EP_STATE_TO_SELECT;
+    struct way way = usual_way(frontend);
+
+    if (frontend->restricted) {
+        begin(svc, frontend, false, b);
+        build_match_field(b, PIPE_F_EP_STATE, state);
+        ranges_build_check(b, svc);
+        build_done(b);
+        state = PIPE_V_EP_STATE_CHECKED;
+    }
+    begin(svc, frontend, false, b);
+    build_match_field(b, PIPE_F_EP_STATE, state);
+    build_verdict(svc, &way, b);
     build_done(b);
+
+    if (has_short_circuit(frontend)) {
+        way.scope = PIPE_SCOPE_CLUSTER;
+        begin(svc, frontend, true, b);
+        build_match_field(b, PIPE_F_EP_STATE, state);
+        build_verdict(svc, &way, b);
+        build_done(b);
+    }
 }
 
 /* A datagram's fragments.  Connection tracking has put the datagram together
@@ -127,22 +198,30 @@ render_fragments(const struct pipe_service *svc,
     build_match_family(b, svc->family);
     build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
     match_set_ct_nw_proto(&b->match, proto_number(svc->proto));
-    match_set_nw_frag_masked(&b->match, FLOW_NW_FRAG_ANY,
-                             FLOW_NW_FRAG_ANY);
+    match_set_nw_frag_masked(&b->match, FLOW_NW_FRAG_ANY, FLOW_NW_FRAG_ANY);
     build_match_dst(b, &frontend->ip);
     build_match_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
     if (svc->targets[frontend->scope].verdict == PIPE_SELECT) {
-        build_select(svc, frontend->scope, b);
+        struct way way = usual_way(frontend);
+
+        build_select(svc, &way, b);
     }
     build_done(b);
 }
 
+/* Does a way of some frontend lead to the endpoints of 'scope'? */
 static bool
 scope_is_used(const struct pipe_service *svc, enum pipe_scope scope)
 {
+    if (svc->targets[scope].verdict != PIPE_SELECT) {
+        return false;
+    }
     for (size_t i = 0; i < svc->n_frontends; i++) {
-        if (svc->frontends[i].scope == scope) {
-            return svc->targets[scope].verdict == PIPE_SELECT;
+        const struct pipe_frontend *frontend = &svc->frontends[i];
+
+        if (frontend->scope == scope
+            || (has_short_circuit(frontend) && scope == PIPE_SCOPE_CLUSTER)) {
+            return true;
         }
     }
     return false;
@@ -158,18 +237,22 @@ pipe_render_service(const struct pipe_service *svc, struct fout *out,
     build_init(&b, out, cookie_make(COOKIE_SERVICE, svc->object_id));
     for (size_t i = 0; i < svc->n_frontends; i++) {
         render_frontend(svc, &svc->frontends[i], &b);
-        if (svc->takes_fragments) {
+        if (svc->takes_fragments
+            && svc->frontends[i].kind == PIPE_CLUSTER_IP) {
             render_fragments(svc, &svc->frontends[i], &b);
         }
     }
-    build_uninit(&b);
-
+    ranges_render(svc, &b);
     for (int scope = 0; scope < N_PIPE_SCOPES; scope++) {
         if (scope_is_used(svc, scope)) {
             int retval = group_render(svc, scope, out, err);
 
             error = error ? error : retval;
+            if (svc->affinity_s) {
+                affinity_render(svc, scope, &b);
+            }
         }
     }
+    build_uninit(&b);
     return error;
 }

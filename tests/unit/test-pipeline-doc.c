@@ -35,11 +35,12 @@ put_tables(struct ds *ds)
         }
         ds_put_format(ds, " | `src/pipeline/%s.c` |\n", t->owner);
     }
-    ds_put_cstr(ds, "\n(1) The miss flow does something: `NodePortMark` looks "
-                    "into `SessionAffinity` and goes\non to `ServiceLB`; "
-                    "`SessionAffinity` marks the connection as to be "
-                    "selected; `L3Forwarding`\nsends what is nobody's to "
-                    "the gateway.\n\n");
+    ds_put_cstr(ds,
+                "\n(1) The miss flow does something: `NodePortMark` marks "
+                "the connection as to be\nselected and goes on to "
+                "`ServiceLB`; so does `SessionAffinity`, where `ServiceLB` "
+                "goes on;\n`L3Forwarding` sends what is nobody's to the "
+                "gateway.\n\n");
 }
 
 /* "reg0[4..7]" or "reg0[9]". */

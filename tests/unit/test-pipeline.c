@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <sset.h>
 #include <util.h>
 
 #include "../support/golden.h"
@@ -287,25 +288,47 @@ make_eps(enum ip_family family, size_t n)
     return eps;
 }
 
-static int
-render(enum ip_family family, enum proto proto, struct pipe_target target,
-       struct fout *out, struct err *err)
+static void
+make_service(enum ip_family family, enum proto proto,
+             struct pipe_target target, struct pipe_frontend *frontend,
+             struct pipe_service *svc)
 {
-    struct pipe_frontend frontend = {
+    *frontend = (struct pipe_frontend){
         .ip = family == IP_V4 ? ip("203.0.113.10") : ip("2001:db8:3::10"),
         .port = 80,
         .scope = PIPE_SCOPE_CLUSTER,
     };
-    struct pipe_service svc = {
+    *svc = (struct pipe_service){
         .object_id = 0x12345,
         .family = family,
         .proto = proto,
-        .frontends = &frontend,
+        .frontends = frontend,
         .n_frontends = 1,
         .targets = { target },
         .takes_fragments = proto == PROTO_UDP,
     };
+}
 
+static int
+render_affine(enum ip_family family, enum proto proto, uint32_t affinity_s,
+              struct pipe_target target, struct fout *out)
+{
+    struct pipe_service svc;
+    struct pipe_frontend frontend;
+
+    make_service(family, proto, target, &frontend, &svc);
+    svc.affinity_s = affinity_s;
+    return pipe_render_service(&svc, out, NULL);
+}
+
+static int
+render(enum ip_family family, enum proto proto, struct pipe_target target,
+       struct fout *out, struct err *err)
+{
+    struct pipe_service svc;
+    struct pipe_frontend frontend;
+
+    make_service(family, proto, target, &frontend, &svc);
     return pipe_render_service(&svc, out, err);
 }
 
@@ -372,8 +395,120 @@ scopes_have_groups_of_their_own(void **state)
     free(eps);
 }
 
+/* A Service port of both scopes. */
+struct outside {
+    const char *name;
+    enum ip_family family;
+    enum proto proto;
+    enum pipe_scope scope; /* Of all that is for clients outside. */
+    enum pipe_verdict local;
+    uint32_t affinity_s;
+    bool node_in_ranges;
+};
+
+/* Everything beyond the cluster IP: a NodePort, an external IP and a
+ * restricted address of a load balancer. */
+static void
+check_outside(const struct outside *c)
+{
+    bool v4 = c->family == IP_V4;
+    struct eps *eps = make_eps(c->family, 3);
+    struct pipe_frontend frontends[] = {
+        { .port = 80 },
+        { .kind = PIPE_NODE_PORT, .port = 30080, .scope = c->scope },
+        { .kind = PIPE_EXTERNAL, .port = 80, .scope = c->scope },
+        { PIPE_EXTERNAL, { .in6 = in6addr_any }, 80, c->scope, true },
+    };
+    struct cidr ranges[2];
+    struct pipe_service svc = {
+        .object_id = 0x12345,
+        .family = c->family,
+        .proto = c->proto,
+        .frontends = frontends,
+        .n_frontends = ARRAY_SIZE(frontends),
+        .targets = { { PIPE_SELECT, eps, 3 },
+                     { c->local, eps, c->local == PIPE_SELECT } },
+        .affinity_s = c->affinity_s,
+        .source_ranges = ranges,
+        .n_source_ranges = 2,
+        .node_in_ranges = c->node_in_ranges,
+        .takes_fragments = c->proto == PROTO_UDP,
+    };
+    struct fout out = FOUT_INIT;
+
+    frontends[0].ip = ip(v4 ? "203.0.113.10" : "2001:db8:3::10");
+    frontends[2].ip = ip(v4 ? "203.0.113.11" : "2001:db8:3::11");
+    frontends[3].ip = ip(v4 ? "203.0.113.12" : "2001:db8:3::12");
+    assert_int_equal(cidr_parse(v4 ? "198.51.100.0/24" : "2001:db8:9::/48",
+                                &ranges[0]),
+                     0);
+    assert_int_equal(cidr_parse(v4 ? "192.0.2.99/32" : "2001:db8:a::9/128",
+                                &ranges[1]),
+                     0);
+    assert_int_equal(pipe_render_service(&svc, &out, NULL), 0);
+    check(c->name, &out);
+    free(eps);
+}
+
+static void
+frontends_for_outside_render_as_expected(void **state)
+{
+    static const struct outside cases[] = {
+        { "outside-cluster.txt", IP_V4, PROTO_TCP, PIPE_SCOPE_CLUSTER },
+        { "outside-local.txt", IP_V6, PROTO_UDP, PIPE_SCOPE_LOCAL, PIPE_SELECT,
+          0, true },
+        { "outside-local-drop.txt", IP_V4, PROTO_SCTP, PIPE_SCOPE_LOCAL,
+          PIPE_DROP },
+        { "outside-affinity.txt", IP_V4, PROTO_UDP, PIPE_SCOPE_CLUSTER,
+          PIPE_SELECT, 10800, true },
+        { "outside-affinity-local.txt", IP_V6, PROTO_TCP, PIPE_SCOPE_LOCAL,
+          PIPE_SELECT, 65536 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        check_outside(&cases[i]);
+    }
+}
+
+static void
+node_ports_are_marked_on_the_addresses_of_the_node(void **state)
+{
+    struct ip ips[] = { ip("203.0.113.1"), ip("2001:db8:f::1") };
+    struct pipe_node node = make_node();
+    struct fout all = FOUT_INIT, out = FOUT_INIT;
+
+    (void) state;
+    node.node_port_ips = ips;
+    node.n_node_port_ips = ARRAY_SIZE(ips);
+    node.serves_node_ports = true;
+    pipe_render_node(&node, &all);
+    for (size_t i = 0; i < all.n; i++) {
+        if (fitem_table(all.items[i]) == PIPE_T_NODE_PORT) {
+            fout_add(&out, fitem_ref(all.items[i]));
+        }
+    }
+    fout_clear(&all);
+    check("node-ports.txt", &out);
+}
+
 /* Numbers of endpoints around every limit, both families: no group is too
  * large, every endpoint has its bucket, leaves differ by at most one. */
+static void
+check_group_sizes(const struct fout *out, size_t n_eps)
+{
+    size_t n_groups = 0;
+
+    for (size_t i = 0; i < out->n; i++) {
+        if (fitem_kind(out->items[i]) == FITEM_GROUP) {
+            n_groups++;
+            assert_true(fitem_size(out->items[i]) <= FITEM_GROUP_MAX_BYTES);
+        }
+    }
+    assert_int_equal(n_groups,
+                     n_eps <= 550 ? 1 : 1 + DIV_ROUND_UP(n_eps, 500));
+}
+
 static void
 d1_d2_any_number_of_endpoints_fits(void **state)
 {
@@ -389,20 +524,14 @@ d1_d2_any_number_of_endpoints_fits(void **state)
             struct eps *eps = make_eps(family, n);
             struct pipe_target target = { PIPE_SELECT, eps, n };
             struct fout out = FOUT_INIT;
-            size_t n_groups = 0;
 
             assert_int_equal(render(family, PROTO_TCP, target, &out, NULL), 0);
-            for (size_t j = 0; j < out.n; j++) {
-                if (fitem_kind(out.items[j]) == FITEM_GROUP) {
-                    n_groups++;
-                    assert_true(fitem_size(out.items[j])
-                                <= FITEM_GROUP_MAX_BYTES);
-                }
-            }
-            assert_int_equal(n_groups,
-                             n <= 550 ? 1 : 1 + DIV_ROUND_UP(n, 500));
+            check_group_sizes(&out, n);
             fout_clear(&out);
-            free(out.items);
+            assert_int_equal(render_affine(family, PROTO_TCP, 1, target, &out),
+                             0);
+            check_group_sizes(&out, n);
+            fout_clear(&out);
             free(eps);
         }
     }
@@ -443,6 +572,10 @@ a_group_tells_its_endpoints(void **state)
             struct fout out = FOUT_INIT;
 
             assert_int_equal(render(family, PROTO_UDP, target, &out, NULL), 0);
+            assert_groups_lead_to(&out, eps, n);
+            fout_clear(&out);
+            assert_int_equal(render_affine(family, PROTO_UDP, 9, target, &out),
+                             0);
             assert_groups_lead_to(&out, eps, n);
             fout_clear(&out);
             free(eps);
@@ -489,6 +622,55 @@ rendering_twice_gives_the_same_bytes(void **state)
     free(eps);
 }
 
+/* What a flow has taught the switch is found by its cookie: no two endpoints,
+ * scopes, timeouts or Service ports share one. */
+static void
+what_is_learned_has_the_cookie_of_its_endpoint_and_timeout(void **state)
+{
+    struct eps *eps = make_eps(IP_V4, 4);
+    struct pipe_target target = { PIPE_SELECT, eps, 4 };
+    struct fout out = FOUT_INIT;
+    struct sset cookies = SSET_INITIALIZER(&cookies);
+    size_t n_learning = 0;
+
+    (void) state;
+    eps[1].ip = eps[0].ip;
+    eps[1].port++;
+    for (int i = 0; i < 6; i++) {
+        struct pipe_frontend frontend;
+        struct pipe_service svc;
+
+        make_service(IP_V4, PROTO_TCP, target, &frontend, &svc);
+        svc.affinity_s = i == 1 ? 86400 : i == 2 ? 86399 : 7;
+        svc.object_id += i == 3;
+        frontend.scope = i == 4 ? PIPE_SCOPE_LOCAL : PIPE_SCOPE_CLUSTER;
+        svc.targets[frontend.scope] = target;
+        svc.takes_fragments = i == 5; /* The same as the first. */
+        assert_int_equal(pipe_render_service(&svc, &out, NULL), 0);
+    }
+    for (size_t i = 0; i < out.n; i++) {
+        struct ds ds = DS_EMPTY_INITIALIZER;
+        char *learned;
+
+        fitem_format(out.items[i], NULL, &ds);
+        learned = strstr(ds_cstr(&ds), ",cookie=0x");
+        if (learned) {
+            uint64_t cookie = strtoull(learned + 8, NULL, 16);
+            char *s = xasprintf("%#" PRIx64, cookie);
+
+            assert_true(cookie_is_learned(cookie));
+            sset_add_and_free(&cookies, s);
+            n_learning++;
+        }
+        ds_destroy(&ds);
+    }
+    assert_int_equal(n_learning, 6 * 4);
+    assert_int_equal(sset_count(&cookies), 5 * 4);
+    sset_destroy(&cookies);
+    fout_clear(&out);
+    free(eps);
+}
+
 /* Others see these numbers. */
 static void
 the_stable_hash_does_not_change(void **state)
@@ -512,10 +694,14 @@ main(void)
             peers_do_not_depend_on_the_tunnel_port_nor_on_each_other),
         cmocka_unit_test(service_renders_as_expected),
         cmocka_unit_test(scopes_have_groups_of_their_own),
+        cmocka_unit_test(frontends_for_outside_render_as_expected),
+        cmocka_unit_test(node_ports_are_marked_on_the_addresses_of_the_node),
         cmocka_unit_test(d1_d2_any_number_of_endpoints_fits),
         cmocka_unit_test(a_group_tells_its_endpoints),
         cmocka_unit_test(too_many_endpoints_are_cut_off_and_said_so),
         cmocka_unit_test(rendering_twice_gives_the_same_bytes),
+        cmocka_unit_test(
+            what_is_learned_has_the_cookie_of_its_endpoint_and_timeout),
         cmocka_unit_test(the_stable_hash_does_not_change),
     };
 
