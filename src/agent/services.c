@@ -5,6 +5,8 @@
 
 #include "services.h"
 
+#include <inttypes.h>
+
 #include <openvswitch/shash.h>
 #include <openvswitch/vlog.h>
 
@@ -12,6 +14,7 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "frontends.h"
 #include "ofproxyd/base/hash.h"
 #include "ofproxyd/base/idpool.h"
 
@@ -19,6 +22,11 @@ VLOG_DEFINE_THIS_MODULE(services);
 
 /* Each is about 5 us and 1 kB; the deadline is looked at in between. */
 #define DEADLINE_EVERY 16
+
+/* So many Services that got or lost an address because of another one are
+ * rendered with that one.  It bounds the time; in a round of its own, the
+ * address might be nobody's for a moment. */
+#define MAX_WITH_ONE 16
 
 /* How far an id is from the one that its unit prefers, at most: with 100 000
  * units, one in 10^10 is further. */
@@ -31,6 +39,7 @@ struct services {
     struct idpool *ids;
     struct shash entries; /* "ns/name" to struct entry. */
     struct hmap units;    /* By object id. */
+    struct addrs *addrs;  /* Who of them has which. */
     uint64_t n_changes;
 
     /* What services_take_addr_changes() hands out. */
@@ -45,8 +54,34 @@ struct services {
 struct entry {
     char *ns, *name;
     const char *full_name; /* "ns/name", the key in 'entries'. */
+    bool uses_node_ips;    /* Depends on the node's addresses. */
     struct ovs_list units;
 };
+
+/* Keeps a change for the host, which makes pipe_node_port_ip() by itself of
+ * the addresses that it stands for. */
+static void
+add_addr_change(const struct addr *addr, bool gone, void *s_)
+{
+    struct services *s = s_;
+    struct ip made = pipe_node_port_ip(addr->owner->family);
+
+    if (!s->cfg->antrea_proxy_proxy_all || ip_equals(&addr->ip, &made)) {
+        return;
+    }
+    if (s->n_addr_changes >= s->allocated_changes) {
+        s->changes =
+            x2nrealloc(s->changes, &s->allocated_changes, sizeof *s->changes);
+    }
+    s->changes[s->n_addr_changes++] = (struct addr_change){
+        .kind = addr->kind,
+        .family = addr->owner->family,
+        .ip = addr->ip,
+        .proto = addr->owner->proto,
+        .port = addr->port,
+        .gone = gone,
+    };
+}
 
 struct services *
 services_create(struct model *model, struct flowtab *flowtab,
@@ -60,6 +95,7 @@ services_create(struct model *model, struct flowtab *flowtab,
     s->ids = idpool_create(0, OBJECT_ID_MAX);
     shash_init(&s->entries);
     hmap_init(&s->units);
+    s->addrs = addrs_create(add_addr_change, s);
     return s;
 }
 
@@ -76,104 +112,86 @@ unit_format(const struct unit *u, struct ds *ds)
                   proto_name(u->proto), ip_family_name(u->family));
 }
 
-/* Two units may claim one address. */
-
+/* Makes 'items' what 'u' wants. */
 static void
-log_conflict(const struct unit *u, const struct unit *other)
-{
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 20);
-    struct ds ds = DS_EMPTY_INITIALIZER;
-
-    unit_format(u, &ds);
-    ds_put_cstr(&ds, ": an address of it belongs to ");
-    if (other) {
-        unit_format(other, &ds);
-        ds_put_cstr(&ds, ", which comes first");
-    } else {
-        ds_put_cstr(&ds, "something else");
-    }
-    VLOG_WARN_RL(&rl, "Service %s", ds_cstr(&ds));
-    ds_destroy(&ds);
-}
-
-static struct unit *
-find_by_owner(const struct services *s, uint64_t owner)
-{
-    return CONST_CAST(struct unit *, services_find_owner(s, owner));
-}
-
-static void
-update_conflict(struct services *s, struct unit *u)
-{
-    uint64_t other = u ? flowtab_conflict(s->flowtab, unit_owner(u)) : 0;
-
-    if (other && !u->conflict) {
-        log_conflict(u, find_by_owner(s, other));
-    }
-    if (u) {
-        u->conflict = other != 0;
-    }
-}
-
-/* Makes 'items' what 'u' wants.  Who had to wait for an address of it may have
- * got that, and another one may have lost one. */
-static void
-unit_want(struct services *s, struct unit *u, int64_t rank, struct fout *items)
+unit_want(struct services *s, const struct unit *u, int64_t rank,
+          struct fout *items)
 {
     struct flowtab_owner owner = {
         .id = unit_owner(u),
         .rank = rank,
         .name = u->full_name,
     };
-    struct unit *before =
-        find_by_owner(s, flowtab_successor(s->flowtab, owner.id));
 
     if (flowtab_want(s->flowtab, &owner, items)) {
         s->n_changes++;
     }
-    update_conflict(s, u);
-    update_conflict(s, before);
-    update_conflict(s,
-                    find_by_owner(s, flowtab_successor(s->flowtab, owner.id)));
+}
+
+/* Addresses. */
+
+static struct unit *
+unit_of_claims(const struct addr_owner *owner)
+{
+    return CONTAINER_OF(owner, struct unit, claims);
+}
+
+const struct unit *
+services_find_winner(const struct services *s, const struct addr *addr)
+{
+    return unit_of_claims(addrs_winner(s->addrs, addr));
+}
+
+/* Two units may claim one address. */
+static void
+log_conflict(const struct services *s, const struct unit *u,
+             const struct addr *lost)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 20);
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    char ip[IP_STRLEN];
+
+    unit_format(u, &ds);
+    if (lost->kind == PIPE_NODE_PORT) {
+        ds_put_format(&ds, ": NodePort %" PRIu16, lost->port);
+    } else {
+        ds_put_format(&ds, ": address %s, port %" PRIu16,
+                      ip_to_string(&lost->ip, ip), lost->port);
+    }
+    ds_put_cstr(&ds, " belongs to ");
+    unit_format(services_find_winner(s, lost), &ds);
+    VLOG_WARN_RL(&rl, "Service %s, which comes first", ds_cstr(&ds));
+    ds_destroy(&ds);
+}
+
+static const struct addr *
+find_lost(const struct unit *u)
+{
+    for (size_t i = 0; i < u->claims.n; i++) {
+        if (u->claims.addrs[i].lost) {
+            return &u->claims.addrs[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+update_conflict(const struct services *s, struct unit *u)
+{
+    const struct addr *lost = find_lost(u);
+
+    if (lost && !u->conflict) {
+        log_conflict(s, u, lost);
+    }
+    u->conflict = lost;
 }
 
 /* Units. */
 
 static void
-add_addr_change(struct services *s, const struct unit *u, const struct ip *ip,
-                bool gone)
-{
-    if (ip_is_none(ip) || !s->cfg->antrea_proxy_proxy_all) {
-        return;
-    }
-    if (s->n_addr_changes >= s->allocated_changes) {
-        s->changes =
-            x2nrealloc(s->changes, &s->allocated_changes, sizeof *s->changes);
-    }
-    s->changes[s->n_addr_changes++] = (struct addr_change){
-        .kind = PIPE_CLUSTER_IP,
-        .family = u->family,
-        .ip = *ip,
-        .proto = u->proto,
-        .port = u->port,
-        .gone = gone,
-    };
-}
-
-/* Gives the unit another cluster IP, or takes it away. */
-static void
-unit_set_ip(struct services *s, struct unit *u, const struct ip *ip)
-{
-    if (!ip_equals(&u->ip, ip)) {
-        add_addr_change(s, u, ip, false);
-        add_addr_change(s, u, &u->ip, true);
-        u->ip = *ip;
-    }
-}
-
-static void
 unit_destroy(struct services *s, struct unit *u)
 {
+    addrs_set(s->addrs, &u->claims, 0, NULL, 0);
     ovs_list_remove(&u->list_node);
     hmap_remove(&s->units, &u->id_node);
     idpool_free(s->ids, u->object_id);
@@ -186,10 +204,8 @@ static void
 unit_withdraw(struct services *s, struct unit *u)
 {
     struct fout none = FOUT_INIT;
-    struct ip no_ip = { 0 };
 
     unit_want(s, u, 0, &none);
-    unit_set_ip(s, u, &no_ip);
     unit_destroy(s, u);
 }
 
@@ -223,46 +239,20 @@ unit_hash(const struct unit *u)
     return stable_hash(tail, sizeof tail, hash);
 }
 
-/* Returns the object id in the cookie of the flow that the switch has at the
- * address of 'u', or UINT32_MAX. */
-static uint32_t
-find_installed_id(const struct services *s, const struct unit *u)
-{
-    struct pipe_frontend frontend = { .ip = u->ip, .port = u->port };
-    struct pipe_service svc = {
-        .family = u->family,
-        .proto = u->proto,
-        .frontends = &frontend,
-        .n_frontends = 1,
-        .targets = { { .verdict = PIPE_DROP } },
-    };
-    const struct fitem *have;
-    struct fout out = FOUT_INIT;
-    uint32_t id = UINT32_MAX;
-
-    if (!pipe_render_service(&svc, &out, NULL)) {
-        have = flowtab_find_have(s->flowtab, out.items[0]);
-        if (have && cookie_is_ours(fitem_cookie(have))
-            && cookie_category(fitem_cookie(have)) == COOKIE_SERVICE) {
-            id = cookie_object_id(fitem_cookie(have));
-        }
-    }
-    fout_clear(&out);
-    free(out.items);
-    return id;
-}
-
 /* Where two hashes collided, who came first had the id that both prefer.  So
  * that a restart finds things as they were, a unit takes the id that the
- * switch has in the cookie of the unit's flow, if that is one that it can have
- * got: the address may have been another Service's, whose id must not stick
- * to it. */
+ * switch has in the cookies of the unit's flows, if that is one that it can
+ * have got: the address may have been another Service's, whose id must not
+ * stick to it. */
 static bool
-take_installed_id(struct services *s, const struct unit *u, uint32_t *ret_id)
+take_id_of(struct services *s, const struct unit *u, const struct fitem *have,
+           uint32_t *ret_id)
 {
-    uint32_t id = find_installed_id(s, u);
+    uint64_t cookie = have ? fitem_cookie(have) : 0;
+    uint32_t id = cookie_object_id(cookie);
 
-    if (((id - unit_hash(u)) & OBJECT_ID_MAX) >= MAX_ID_DISTANCE
+    if (!cookie_is_ours(cookie) || cookie_category(cookie) != COOKIE_SERVICE
+        || ((id - unit_hash(u)) & OBJECT_ID_MAX) >= MAX_ID_DISTANCE
         || !idpool_take(s->ids, id)) {
         return false;
     }
@@ -270,9 +260,41 @@ take_installed_id(struct services *s, const struct unit *u, uint32_t *ret_id)
     return true;
 }
 
+/* Looks for flows by their matches, which at an address are the same
+ * whatever is wanted there. */
+static bool
+take_installed_id(struct services *s, const struct unit *u,
+                  const struct pipe_service *like, uint32_t *ret_id)
+{
+    struct pipe_service svc = {
+        .family = u->family,
+        .proto = u->proto,
+        .n_frontends = 1,
+        .targets = { { .verdict = PIPE_DROP }, { .verdict = PIPE_DROP } },
+        .affinity_s = like->affinity_s,
+    };
+    bool taken = false;
+
+    for (size_t i = 0; i < like->n_frontends && !taken; i++) {
+        struct fout out = FOUT_INIT;
+
+        svc.frontends = &like->frontends[i];
+        if (!pipe_render_service(&svc, &out, NULL)) {
+            for (size_t j = 0; j < out.n && !taken; j++) {
+                taken = take_id_of(s, u,
+                                   flowtab_find_have(s->flowtab, out.items[j]),
+                                   ret_id);
+            }
+        }
+        fout_clear(&out);
+        free(out.items);
+    }
+    return taken;
+}
+
 static struct unit *
-unit_create(struct services *s, struct entry *e, const struct svc *svc,
-            const struct svc_port *port, enum ip_family family)
+unit_create(struct services *s, struct entry *e, const struct svc_port *port,
+            const struct pipe_service *like)
 {
     struct unit *u = xzalloc(sizeof *u);
 
@@ -281,10 +303,8 @@ unit_create(struct services *s, struct entry *e, const struct svc *svc,
     u->full_name = e->full_name;
     u->port_name = intern_ref(model_pool(s->model), port->name);
     u->proto = port->proto;
-    u->family = family;
-    u->port = port->port;
-    u->ip = svc->cluster_ips[family];
-    if (!take_installed_id(s, u, &u->object_id)
+    u->family = like->family;
+    if (!take_installed_id(s, u, like, &u->object_id)
         && !idpool_alloc(s->ids, unit_hash(u), &u->object_id)) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
@@ -296,9 +316,14 @@ unit_create(struct services *s, struct entry *e, const struct svc *svc,
         free(u);
         return NULL;
     }
+    addr_owner_init(&u->claims);
+    u->claims.name = u->full_name;
+    u->claims.port_name = u->port_name;
+    u->claims.id = u->object_id;
+    u->claims.proto = u->proto;
+    u->claims.family = u->family;
     ovs_list_push_back(&e->units, &u->list_node);
     hmap_insert(&s->units, &u->id_node, hash_int(u->object_id, 0));
-    add_addr_change(s, u, &u->ip, false);
     return u;
 }
 
@@ -326,48 +351,86 @@ is_only_udp_port(const struct svc *svc, const struct svc_port *port)
     return port->proto == PROTO_UDP && n == 1;
 }
 
-static void
-unit_render(struct services *s, const struct model_service *ms,
-            const struct svc_port *port, struct unit *u)
+/* All but the targets and the id. */
+static struct pipe_service
+make_service(const struct svc *svc, const struct svc_port *port,
+             enum ip_family family, const struct frontends *frontends)
 {
-    struct eps_place here = eps_own_place(s->model);
-    struct eps_choice choice;
-    struct pipe_frontend frontend = {
-        .ip = ms->svc->cluster_ips[u->family],
-        .port = port->port,
-        .scope = ms->svc->internal_policy == SVC_POLICY_LOCAL
-                     ? PIPE_SCOPE_LOCAL
-                     : PIPE_SCOPE_CLUSTER,
+    return (struct pipe_service){
+        .family = family,
+        .proto = port->proto,
+        .frontends = frontends->frontends,
+        .n_frontends = frontends->n,
+        .affinity_s = svc->affinity_s,
+        .source_ranges = frontends->source_ranges,
+        .n_source_ranges = frontends->n_source_ranges,
+        .node_in_ranges = frontends->node_in_ranges,
+        .takes_fragments = is_only_udp_port(svc, port),
     };
-    struct pipe_service svc = {
-        .object_id = u->object_id,
-        .family = u->family,
-        .proto = u->proto,
-        .frontends = &frontend,
-        .n_frontends = 1,
-        .takes_fragments = is_only_udp_port(ms->svc, port),
-    };
+}
+
+/* Copies those of 'frontends' that the unit has and not another one to
+ * 'ret', and returns their number. */
+static size_t
+copy_own(const struct unit *u, const struct frontends *frontends,
+         struct pipe_frontend *ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < frontends->n; i++) {
+        if (!addr_owner_lost(&u->claims, &frontends->frontends[i])) {
+            ret[n++] = frontends->frontends[i];
+        }
+    }
+    return n;
+}
+
+static void
+unit_want_service(struct services *s, const struct model_service *ms,
+                  struct pipe_service *svc, struct unit *u)
+{
     struct fout out = FOUT_INIT;
     struct err err;
 
-    eps_choose(ms, port, u->family, &here, &choice);
-    svc.targets[PIPE_SCOPE_CLUSTER] = make_target(&choice.cluster, &choice);
-    svc.targets[PIPE_SCOPE_LOCAL] = make_target(&choice.local, &choice);
-    if (pipe_render_service(&svc, &out, &err)) {
+    svc->object_id = u->object_id;
+    if (pipe_render_service(svc, &out, &err)) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
         VLOG_WARN_RL(&rl, "Service %s/%s: port \"%s\": %s", u->ns, u->name,
                      u->port_name, err.msg);
     }
-    unit_set_ip(s, u, &frontend.ip);
-    u->port = port->port;
-    u->verdict = svc.targets[frontend.scope].verdict;
-    u->n_cluster = choice.cluster.n;
-    u->n_local = choice.local.n;
-    eps_choice_uninit(&choice);
-
     unit_want(s, u, ms->svc->meta.created_s, &out);
     free(out.items);
+}
+
+static void
+unit_render(struct services *s, const struct model_service *ms,
+            const struct svc_port *port, const struct frontends *frontends,
+            struct unit *u)
+{
+    struct pipe_frontend *own = NULL;
+    struct pipe_service svc =
+        make_service(ms->svc, port, u->family, frontends);
+    struct eps_place here = eps_own_place(s->model);
+    struct eps_choice choice;
+
+    update_conflict(s, u);
+    if (u->conflict) {
+        own = xmalloc(frontends->n * sizeof *own);
+        svc.n_frontends = copy_own(u, frontends, own);
+        svc.frontends = own;
+    }
+    eps_choose(ms, port, u->family, &here, &choice);
+    svc.targets[PIPE_SCOPE_CLUSTER] = make_target(&choice.cluster, &choice);
+    svc.targets[PIPE_SCOPE_LOCAL] = make_target(&choice.local, &choice);
+    u->ip = frontends->frontends[0].ip;
+    u->port = port->port;
+    u->verdict = svc.targets[frontends->frontends[0].scope].verdict;
+    u->n_cluster = choice.cluster.n;
+    u->n_local = choice.local.n;
+    unit_want_service(s, ms, &svc, u);
+    eps_choice_uninit(&choice);
+    free(own);
 }
 
 /* Services. */
@@ -388,48 +451,140 @@ is_served(const struct services *s, const struct svc *svc)
     return true;
 }
 
+/* What is done of one Service at a time. */
+struct rendering {
+    struct services *s;
+    struct entry *e;
+    const struct model_service *ms;
+    struct frontends frontends[N_IP_FAMILIES];
+
+    /* The unit of ports[i / N_IP_FAMILIES] and family i % N_IP_FAMILIES, or
+     * NULL. */
+    struct unit **units;
+    size_t n;
+};
+
+static const struct svc_port *
+nth_port(const struct rendering *r, size_t i)
+{
+    return &r->ms->svc->ports[i / N_IP_FAMILIES];
+}
+
+/* Returns the frontends of the i-th unit, valid until the next call, or NULL
+ * if the Service isn't of that family. */
+static struct frontends *
+nth_frontends(struct rendering *r, size_t i)
+{
+    struct frontends *frontends = &r->frontends[i % N_IP_FAMILIES];
+
+    if (!frontends->frontends) {
+        return NULL;
+    }
+    frontends_set_port(frontends, nth_port(r, i));
+    return frontends;
+}
+
+static void
+choose_frontends(struct rendering *r)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 10);
+    const struct frontends_env env = { r->s->cfg, r->s->node_ips,
+                                       r->s->n_node_ips };
+    const struct svc *svc = r->ms->svc;
+
+    r->e->uses_node_ips = false;
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        struct frontends *frontends = &r->frontends[f];
+
+        *frontends = (struct frontends){ .n = 0 };
+        if (!svc->n_ports || ip_is_none(&svc->cluster_ips[f])) {
+            continue;
+        }
+        frontends_choose(&env, svc, f, frontends);
+        r->e->uses_node_ips |= frontends->uses_node_ips;
+        if (frontends->n_left_out) {
+            VLOG_WARN_RL(&rl,
+                         "Service %s: %zu external %s addresses or source "
+                         "ranges are left out",
+                         r->e->full_name, frontends->n_left_out,
+                         ip_family_name(f));
+        }
+    }
+}
+
 /* The units are kept in the order of the ports: with thousands of ports, the
  * next one that is looked for is nearly always the first.  Those without a
  * port go before others come, which may want the same address. */
 static void
-entry_render(struct services *s, struct entry *e,
-             const struct model_service *ms)
+match_units(struct rendering *r)
 {
-    const struct svc *svc = ms->svc;
-    size_t n = svc->n_ports * N_IP_FAMILIES;
-    struct unit **units = xcalloc(MAX(n, 1), sizeof *units);
     struct ovs_list old;
     struct unit *u;
 
-    ovs_list_move(&old, &e->units);
-    ovs_list_init(&e->units);
-    for (size_t i = 0; i < n; i++) {
-        const struct svc_port *port = &svc->ports[i / N_IP_FAMILIES];
-        enum ip_family f = i % N_IP_FAMILIES;
-
-        if (!ip_is_none(&svc->cluster_ips[f])) {
-            units[i] = unit_take(&old, port, f);
+    ovs_list_move(&old, &r->e->units);
+    ovs_list_init(&r->e->units);
+    for (size_t i = 0; i < r->n; i++) {
+        if (nth_frontends(r, i)) {
+            r->units[i] = unit_take(&old, nth_port(r, i), i % N_IP_FAMILIES);
         }
-        if (units[i]) {
-            ovs_list_push_back(&e->units, &units[i]->list_node);
+        if (r->units[i]) {
+            ovs_list_push_back(&r->e->units, &r->units[i]->list_node);
         }
     }
     LIST_FOR_EACH_SAFE (u, list_node, &old) {
-        unit_withdraw(s, u);
+        unit_withdraw(r->s, u);
     }
-    for (size_t i = 0; i < n; i++) {
-        const struct svc_port *port = &svc->ports[i / N_IP_FAMILIES];
-        enum ip_family f = i % N_IP_FAMILIES;
+}
 
-        if (ip_is_none(&svc->cluster_ips[f])) {
-            continue;
+/* All units claim their addresses before one is rendered: one may have got
+ * the address of another. */
+static void
+claim_addrs(struct rendering *r)
+{
+    const struct svc *svc = r->ms->svc;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct frontends *frontends = nth_frontends(r, i);
+
+        if (frontends && !r->units[i]) {
+            const struct pipe_service like =
+                make_service(svc, nth_port(r, i), i % N_IP_FAMILIES,
+                             frontends);
+
+            r->units[i] = unit_create(r->s, r->e, nth_port(r, i), &like);
         }
-        u = units[i] ? units[i] : unit_create(s, e, svc, port, f);
-        if (u) {
-            unit_render(s, ms, port, u);
+        if (r->units[i]) {
+            addrs_set(r->s->addrs, &r->units[i]->claims, svc->meta.created_s,
+                      frontends->frontends, frontends->n);
         }
     }
-    free(units);
+}
+
+static void
+entry_render(struct services *s, struct entry *e,
+             const struct model_service *ms)
+{
+    struct rendering r = {
+        .s = s,
+        .e = e,
+        .ms = ms,
+        .n = ms->svc->n_ports * N_IP_FAMILIES,
+    };
+
+    r.units = xcalloc(MAX(r.n, 1), sizeof(struct unit *));
+    choose_frontends(&r);
+    match_units(&r);
+    claim_addrs(&r);
+    for (size_t i = 0; i < r.n; i++) {
+        if (r.units[i]) {
+            unit_render(s, ms, nth_port(&r, i), nth_frontends(&r, i),
+                        r.units[i]);
+        }
+    }
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        frontends_uninit(&r.frontends[f]);
+    }
+    free(r.units);
 }
 
 static void
@@ -488,11 +643,32 @@ services_destroy(struct services *s)
         entry_destroy(s, node, false);
     }
     shash_destroy(&s->entries);
+    addrs_destroy(s->addrs);
     hmap_destroy(&s->units);
     idpool_destroy(s->ids);
     free(s->changes);
     free(s->node_ips);
     free(s);
+}
+
+/* Renders the Services that got or lost an address because of the one that
+ * was rendered. */
+static void
+render_changed(struct services *s)
+{
+    const struct addr_owner *owner;
+
+    for (size_t n = 0; (owner = addrs_pop_changed(s->addrs)); n++) {
+        const struct unit *u = unit_of_claims(owner);
+        const struct model_service *ms =
+            model_find_service(s->model, u->ns, u->name);
+
+        if (n < MAX_WITH_ONE && ms) {
+            services_render(s, ms);
+        } else {
+            model_mark_dirty(s->model, u->ns, u->name);
+        }
+    }
 }
 
 bool
@@ -503,6 +679,7 @@ services_run(struct services *s, long long int deadline_ms)
 
     while ((ms = model_pop_dirty(s->model))) {
         services_render(s, ms);
+        render_changed(s);
         if (!(++n % DEADLINE_EVERY)) {
             if (time_msec() >= deadline_ms) {
                 break;
@@ -529,12 +706,38 @@ services_take_addr_changes(struct services *s, size_t *ret_n)
     return changes;
 }
 
+static bool
+has_node_ips(const struct services *s, const struct ip *ips, size_t n)
+{
+    if (s->n_node_ips != n) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!ip_equals(&s->node_ips[i], &ips[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void
 services_set_node_ips(struct services *s, const struct ip *ips, size_t n)
 {
+    const struct shash_node *node;
+
+    if (has_node_ips(s, ips, n)) {
+        return;
+    }
     free(s->node_ips);
-    s->node_ips = xmemdup(ips, n * sizeof *ips);
+    s->node_ips = n ? xmemdup(ips, n * sizeof *ips) : NULL;
     s->n_node_ips = n;
+    SHASH_FOR_EACH (node, &s->entries) {
+        const struct entry *e = node->data;
+
+        if (e->uses_node_ips) {
+            model_mark_dirty(s->model, e->ns, e->name);
+        }
+    }
 }
 
 /* Look-ups. */

@@ -13,6 +13,7 @@
 #include <openvswitch/hmap.h>
 #include <openvswitch/list.h>
 
+#include "addrs.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/cookie.h"
 #include "ofproxyd/flow/flowtab.h"
@@ -35,8 +36,10 @@ struct unit {
     uint16_t port;
     struct ip ip;              /* Cluster IP. */
     enum pipe_verdict verdict; /* Of the cluster IP. */
-    bool conflict;             /* Was said to have lost an address to another
-                                * unit, and has lost it still. */
+    struct addr_owner claims;  /* All addresses that it is reached by.  Those
+                                * that are lost to others are left out of what
+                                * is rendered. */
+    bool conflict;             /* Some are. */
 };
 
 /* The model and the configuration must live longer.  The flow table refers to
@@ -44,6 +47,10 @@ struct unit {
 struct services *services_create(struct model *, struct flowtab *,
                                  const struct cfg *);
 void services_destroy(struct services *); /* NULL is allowed. */
+
+/* Returns the unit whose an address in 'claims' of a unit is. */
+const struct unit *services_find_winner(const struct services *,
+                                        const struct addr *);
 
 /* Renders Services that changed until none is left or 'deadline_ms' of
  * time_msec() has passed.  Returns true if none is left. */

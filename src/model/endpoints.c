@@ -265,9 +265,8 @@ fill_lists(const struct candidates *cs, struct eps_choice *choice)
     }
 }
 
-/* Does externalTrafficPolicy Local mean anything for 'svc'? */
-static bool
-external_policy_is_local(const struct svc *svc)
+bool
+svc_external_policy_is_local(const struct svc *svc)
 {
     if (svc->external_policy != SVC_POLICY_LOCAL) {
         return false;
@@ -309,7 +308,7 @@ eps_choose(const struct model_service *ms, const struct svc_port *port,
     *ret = (struct eps_choice){
         .uses_cluster = !internal_local || external,
         .uses_local =
-            internal_local || (external && external_policy_is_local(svc)),
+            internal_local || (external && svc_external_policy_is_local(svc)),
         .has_any = cs.any_ready || cs.any_fallback,
     };
     fill_lists(&cs, ret);

@@ -576,14 +576,13 @@ all_errors_are_reported_at_once_in_the_order_of_the_lines(
                         "2 3:10 f:3:10: egress.exceptCIDRs: not used b\n"
                         "0 5:11 f:5:11: antreaProxy.enable: found \"1\",\n"
                         "1 6:3 f:6:3: antreaProxy.foo: unknown key, i\n"
-                        "2 7:3 f:7:3: antreaProxy.nodePortAddresses: \n"
                         "0 7:22 f:7:22: antreaProxy.nodePortAddresses:\n"
                         "0 8:15 f:8:15: packetInRate: found \"fast\", al\n"
                         "0 9:11 f:9:11: nodeType: found \"externalNode\"\n"
                         "0 10:14 f:10:14: serviceCIDR: found \"10.96.0.0\n");
     assert_int_equal(report.n_of[CFG_ERROR], 7);
     assert_int_equal(report.n_of[CFG_WARNING], 1);
-    assert_int_equal(report.n_of[CFG_NOTE], 2);
+    assert_int_equal(report.n_of[CFG_NOTE], 1);
     ds_destroy(&messages);
     cfg_report_uninit(&report);
 }

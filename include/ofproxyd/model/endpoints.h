@@ -63,4 +63,8 @@ int eps_compare(const struct eps *, const struct eps *);
 bool svc_port_is_external(const struct svc *svc, const struct svc_port *port,
                           enum ip_family family);
 
+/* Does externalTrafficPolicy Local mean anything for 'svc', and does it have
+ * that?  (services.md 1.2) */
+bool svc_external_policy_is_local(const struct svc *svc);
+
 #endif /* ofproxyd/model/endpoints.h */
