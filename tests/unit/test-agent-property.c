@@ -28,21 +28,14 @@
 
 #include "../../src/agent/services.h"
 #include "../support/flowtext.h"
+#include "../support/randobj.h"
 #include "../support/simswitch.h"
 #include "ofproxyd/base/hash.h"
 
-#define N_SVCS    8 /* Service names, in one namespace. */
-#define N_SLICES  12
-#define N_IPS     5 /* Cluster IPs of a family: fewer than Services. */
-#define N_STEPS   150
-#define CROWD     8 /* Ids that the units of a crowd prefer. */
-#define MAX_EPS   40
-#define LARGE_EPS 600
-#define NS        "ns1"
-
-static const char *const port_names[] = { "", "dns", "web" };
-static const char *const nodes[] = { NULL, "n1", "n2", "n3" };
-static const char *const zones[] = { "za", "zb" };
+#define N_STEPS 150
+#define CROWD   8 /* Ids that the units of a crowd prefer. */
+#define N_SVCS  RANDOBJ_N_SVCS
+#define NS      RANDOBJ_NS
 
 struct names {
     char name[N_SVCS][16];
@@ -57,12 +50,13 @@ struct daemon {
 };
 
 struct world {
-    uint64_t seed;
+    struct randobj rand;
     const struct names *names;
     struct cfg cfg;
     struct daemon d;
     struct simswitch *sim;
-    uint64_t version; /* Of the last object. */
+    struct ip node_ips[2 * N_IP_FAMILIES];
+    size_t n_node_ips;
 
     /* The connection. */
     enum {
@@ -81,11 +75,7 @@ struct world {
 static uint32_t
 draw(struct world *w, uint32_t n)
 {
-    uint64_t z = w->seed += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t) ((z ^ z >> 31) % n);
+    return randobj_draw(&w->rand, n);
 }
 
 /* Daemons. */
@@ -114,122 +104,48 @@ daemon_render(struct daemon *d)
 
 /* Objects. */
 
-static struct ip
-make_ip(enum ip_family family, uint32_t n)
-{
-    if (family == IP_V4) {
-        return ip_from_v4(htonl(0x0a600000 + n));
-    }
-    struct ip ip = { .in6.s6_addr = { 0x20, 0x01, 0x0d, 0xb8 } };
-    ip.in6.s6_addr[14] = (uint8_t) (n >> 8);
-    ip.in6.s6_addr[15] = (uint8_t) n;
-    return ip;
-}
-
-/* Ports may clash in name and number, and Services in address, but not in a
- * crowd: with no flow on the switch that tells its id, a unit may come out of
- * a restart with another one. */
 static void
 put_svc(struct world *w, uint32_t i)
 {
-    bool crowded = w->names->crowded;
-    uint32_t first_name = draw(w, ARRAY_SIZE(port_names));
-    struct svc_port ports[3];
-    struct svc svc = {
-        .meta = { .ns = NS,
-                  .name = w->names->name[i],
-                  .uid = "",
-                  .version = ++w->version,
-                  .created_s = draw(w, 3) },
-        .type = draw(w, 12) ? SVC_CLUSTER_IP : SVC_EXTERNAL_NAME,
-        .headless = !draw(w, 12),
-        .internal_policy = draw(w, 3) ? SVC_POLICY_CLUSTER : SVC_POLICY_LOCAL,
-        .publish_not_ready = !draw(w, 6),
-        .ports = ports,
-        .n_ports = draw(w, ARRAY_SIZE(ports) + 1),
-    };
-
-    for (int f = 0; f < N_IP_FAMILIES; f++) {
-        if (draw(w, 3)) {
-            svc.cluster_ips[f] =
-                make_ip(f, crowded ? 1 + i : 1 + draw(w, N_IPS));
-        }
-    }
-    for (size_t p = 0; p < svc.n_ports; p++) {
-        uint32_t k = crowded ? first_name + p : draw(w, UINT32_MAX);
-
-        ports[p] = (struct svc_port){
-            .name = port_names[k % ARRAY_SIZE(port_names)],
-            .proto = draw(w, 2) ? PROTO_TCP : PROTO_UDP,
-            .port = 80 + (crowded ? p : draw(w, 2)),
-        };
-    }
-    model_put_svc(w->d.model, svc_pack(&svc, model_pool(w->d.model)));
-}
-
-static void
-make_endpoint(struct world *w, enum ip_family family, uint32_t range,
-              struct slice_endpoint *ep)
-{
-    *ep = (struct slice_endpoint){
-        .ip = make_ip(family, 1000 + draw(w, range)),
-        .node = nodes[draw(w, ARRAY_SIZE(nodes))],
-        .ready = draw(w, 4),
-        .serving = draw(w, 3),
-        .terminating = !draw(w, 4),
-    };
-    if (draw(w, 3)) {
-        ep->zones = CONST_CAST(const char **, &zones[draw(w, 2)]);
-        ep->n_zones = 1;
-    }
+    w->rand.pool = model_pool(w->d.model);
+    model_put_svc(w->d.model, randobj_svc(&w->rand, i));
 }
 
 static void
 put_slice(struct world *w, uint32_t i)
 {
-    static const char *const names[] = {
-        "s0", "s1", "s2", "s3", "s4",  "s5",
-        "s6", "s7", "s8", "s9", "s10", "s11"
-    };
-    size_t n = draw(w, 40) ? draw(w, draw(w, MAX_EPS) + 1) : LARGE_EPS;
-    struct slice_endpoint *eps = xcalloc(MAX(n, 1), sizeof *eps);
-    struct slice_port ports[2];
-    struct slice slice = {
-        .meta = { .ns = NS,
-                  .name = names[i],
-                  .uid = "",
-                  .version = ++w->version },
-        .service = w->names->name[draw(w, N_SVCS)],
-        .family = i % N_IP_FAMILIES,
-        .endpoints = eps,
-        .n_endpoints = n,
-        .ports = ports,
-        .n_ports = draw(w, ARRAY_SIZE(ports) + 1),
-    };
-
-    for (size_t k = 0; k < n; k++) {
-        make_endpoint(w, slice.family, 2 * n, &eps[k]);
-    }
-    for (size_t k = 0; k < slice.n_ports; k++) {
-        ports[k] = (struct slice_port){
-            .name = port_names[draw(w, ARRAY_SIZE(port_names))],
-            .proto = draw(w, 2) ? PROTO_TCP : PROTO_UDP,
-            .port = 8080 + draw(w, 2),
-        };
-    }
-    model_put_slice(w->d.model, slice_pack(&slice, model_pool(w->d.model)));
-    free(eps);
+    w->rand.pool = model_pool(w->d.model);
+    model_put_slice(w->d.model, randobj_slice(&w->rand, i));
 }
 
 static void
 put_node(struct world *w)
 {
-    struct node node = {
-        .meta = { .ns = "", .name = "n1", .uid = "" },
-        .zone = draw(w, 3) ? zones[draw(w, 2)] : "",
-    };
+    w->rand.pool = model_pool(w->d.model);
+    model_put_node(w->d.model, randobj_node(&w->rand));
+}
 
-    model_put_node(w->d.model, node_pack(&node, model_pool(w->d.model)));
+static int
+compare_ips(const void *a, const void *b)
+{
+    return ip_compare(a, b);
+}
+
+/* Some of the external addresses are this node's, others now than before. */
+static void
+set_node_ips(struct world *w)
+{
+    w->n_node_ips = 0;
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        for (uint32_t n = 0; n < 2; n++) {
+            if (draw(w, 2)) {
+                w->node_ips[w->n_node_ips++] =
+                    randobj_ip(f ? IP_V4 : IP_V6, RANDOBJ_OUTER + n);
+            }
+        }
+    }
+    qsort(w->node_ips, w->n_node_ips, sizeof *w->node_ips, compare_ips);
+    services_set_node_ips(w->d.services, w->node_ips, w->n_node_ips);
 }
 
 /* Deletes an object of the model, if there is any that 'n' leads to. */
@@ -264,11 +180,13 @@ change_objects(struct world *w)
         if (what < 45) {
             put_svc(w, draw(w, N_SVCS));
         } else if (what < 75) {
-            put_slice(w, draw(w, N_SLICES));
-        } else if (what < 95) {
+            put_slice(w, draw(w, RANDOBJ_N_SLICES));
+        } else if (what < 93) {
             delete_object(w);
-        } else {
+        } else if (what < 97) {
             put_node(w);
+        } else {
+            set_node_ips(w);
         }
     }
 }
@@ -435,6 +353,7 @@ check_cold_start(struct world *w)
 
     daemon_init(&fresh, &w->cfg);
     copy_objects(w, w->d.model, fresh.model);
+    services_set_node_ips(fresh.services, w->node_ips, w->n_node_ips);
     daemon_render(&fresh);
     assert_same_wishes(&w->d, &fresh, w->names->crowded);
     daemon_uninit(&fresh);
@@ -458,6 +377,7 @@ check_restart(struct world *w)
     flowtab_dump_begin(fresh.ft);
     flowtab_for_each(w->d.ft, UINT64_MAX, have_wanted, fresh.ft);
     flowtab_dump_end(fresh.ft);
+    services_set_node_ips(fresh.services, w->node_ips, w->n_node_ips);
     daemon_render(&fresh);
     flowtab_set_complete(fresh.ft, true);
     assert_same_wishes(&w->d, &fresh, false);
@@ -599,6 +519,7 @@ step_restart(struct world *w, bool objects)
     }
     daemon_init(&w->d, &w->cfg);
     copy_objects(w, old.model, w->d.model);
+    services_set_node_ips(w->d.services, w->node_ips, w->n_node_ips);
     daemon_uninit(&old);
     if (objects) {
         change_objects(w);
@@ -656,9 +577,17 @@ step(struct world *w)
 static void
 run_history(uint64_t seed, const struct names *names)
 {
-    struct world w = { .seed = seed, .names = names };
+    struct world w = {
+        .rand = { .seed = seed, .apart = names->crowded },
+        .names = names,
+    };
 
+    for (size_t i = 0; i < N_SVCS; i++) {
+        w.rand.names[i] = names->name[i];
+    }
     cfg_init_defaults(&w.cfg);
+    w.cfg.antrea_proxy_proxy_all = draw(&w, 4);
+    w.cfg.antrea_proxy_proxy_load_balancer_ips = draw(&w, 4);
     daemon_init(&w.d, &w.cfg);
     flowtab_set_complete(w.d.ft, true);
     w.sim = sim_create();
