@@ -91,11 +91,8 @@ bool decode_address(struct jstr, struct ip *ret);
 /* Returns the text without the blanks around it. */
 struct jstr decode_trim(struct jstr);
 
-/* An IP address, which can't be absent. */
-void decode_any_ip(struct jcur *, struct ip *ret);
-
-/* The same, of a kind that packets are sent to, and of '*family' if that
- * isn't NULL. */
+/* An IP address, which can't be absent, of a kind that packets are sent to,
+ * and of '*family' if that isn't NULL. */
 void decode_ip(struct jcur *, const enum ip_family *family, struct ip *ret);
 
 /* Reads a time in RFC 3339's format into seconds since 1970, cutting off
@@ -104,5 +101,18 @@ bool decode_time(const char *text, int64_t *ret_s);
 
 /* A CIDR, with blanks around it allowed. */
 void decode_cidr(struct jcur *, struct cidr *ret);
+
+/* Says in 'left_out', unless that says something already, that instead of the
+ * value that begins at 'at' and was just read there should be 'want'. */
+void decode_leave_out(struct jcur *, const char *at, const char *want,
+                      struct err *left_out);
+
+/* Each reads a value that a list can do without: of the right JSON type, but
+ * no host's address, no CIDR, or no integer from 'min' to 'max', it is left
+ * out and false returned. */
+bool decode_try_ip(struct jcur *, struct ip *ret, struct err *left_out);
+bool decode_try_cidr(struct jcur *, struct cidr *ret, struct err *left_out);
+bool decode_try_int(struct jcur *, int64_t min, int64_t max, int64_t *ret,
+                    struct err *left_out);
 
 #endif /* kube/decode-part.h */

@@ -3,6 +3,7 @@
 
 #include "decode-part.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <util.h>
@@ -23,6 +24,7 @@ struct cluster_ip {
 
 struct svc_reader {
     struct svc *svc;
+    struct err *left_out;
     bool affine; /* sessionAffinity is ClientIP. */
     uint32_t timeout_s;
 
@@ -118,7 +120,7 @@ read_families(struct jcur *c, void *reader_)
  * without a clusterIP has none whatever clusterIPs hold, and ipFamilies may
  * be missing in an old object. */
 static void
-choose_cluster_ips(struct jcur *c, struct svc_reader *r)
+choose_cluster_ips(struct svc_reader *r)
 {
     struct svc *svc = r->svc;
 
@@ -134,48 +136,62 @@ choose_cluster_ips(struct jcur *c, struct svc_reader *r)
 
         if (cip->kind != CLUSTER_IP_ADDRESS) {
             continue;
-        } else if (ip_family(&cip->ip) != r->families[i]) {
-            jcur_fail(c,
-                      "clusterIPs[%zu] is no %s address, as ipFamilies "
-                      "has it",
-                      i, ip_family_name(r->families[i]));
+        } else if (ip_family(&cip->ip) == r->families[i]) {
+            svc->cluster_ips[r->families[i]] = cip->ip;
+        } else if (!r->left_out->msg[0]) {
+            err_set(r->left_out,
+                    "spec.clusterIPs[%zu] is no %s address, as ipFamilies "
+                    "has it",
+                    i, ip_family_name(r->families[i]));
         }
-        svc->cluster_ips[r->families[i]] = cip->ip;
     }
 }
 
 /* Ports. */
 
-static void
-read_port_name(struct jcur *c, void *port_)
-{
-    struct svc_port *port = port_;
+struct port_reader {
+    struct svc_port port;
+    bool has_number, is_bad;
+    struct err *left_out;
+};
 
-    port->name = jcur_text(c, DECODE_NAME_MAX);
+static void
+read_port_name(struct jcur *c, void *reader_)
+{
+    struct port_reader *r = reader_;
+
+    r->port.name = jcur_text(c, DECODE_NAME_MAX);
 }
 
 static void
-read_port_proto(struct jcur *c, void *port_)
+read_port_proto(struct jcur *c, void *reader_)
 {
-    struct svc_port *port = port_;
+    struct port_reader *r = reader_;
 
-    port->proto = decode_proto(c);
+    r->port.proto = decode_proto(c);
 }
 
 static void
-read_port_port(struct jcur *c, void *port_)
+read_port_port(struct jcur *c, void *reader_)
 {
-    struct svc_port *port = port_;
+    struct port_reader *r = reader_;
+    int64_t port;
 
-    port->port = jcur_int(c, 1, UINT16_MAX, 0);
+    r->has_number = !jcur_null(c);
+    if (r->has_number) {
+        r->is_bad = !decode_try_int(c, 1, UINT16_MAX, &port, r->left_out);
+        r->port.port = r->is_bad ? 0 : port;
+    }
 }
 
 static void
-read_port_node_port(struct jcur *c, void *port_)
+read_port_node_port(struct jcur *c, void *reader_)
 {
-    struct svc_port *port = port_;
+    struct port_reader *r = reader_;
+    int64_t port;
 
-    port->node_port = jcur_int(c, 0, UINT16_MAX, 0);
+    r->port.node_port =
+        decode_try_int(c, 0, UINT16_MAX, &port, r->left_out) ? port : 0;
 }
 
 static void
@@ -189,14 +205,18 @@ read_port(struct jcur *c, void *reader_)
     };
     struct svc_reader *r = reader_;
     struct svc *svc = r->svc;
-    struct svc_port *port;
+    struct port_reader pr = {
+        .port = { .name = "", .proto = PROTO_TCP },
+        .left_out = r->left_out,
+    };
 
-    svc->ports = decode_room(c, svc->ports, svc->n_ports, sizeof *port);
-    port = &svc->ports[svc->n_ports++];
-    *port = (struct svc_port){ .name = "", .proto = PROTO_TCP };
-    jcur_object(c, members, ARRAY_SIZE(members), port);
-    if (!port->port) {
+    jcur_object(c, members, ARRAY_SIZE(members), &pr);
+    if (!pr.has_number) {
         jcur_missing(c, "port");
+    } else if (!pr.is_bad) {
+        svc->ports =
+            decode_room(c, svc->ports, svc->n_ports, sizeof *svc->ports);
+        svc->ports[svc->n_ports++] = pr.port;
     }
 }
 
@@ -209,6 +229,54 @@ read_ports(struct jcur *c, void *reader_)
     jcur_array(c, DECODE_PORTS_MAX, read_port, r);
 }
 
+/* By name and protocol, which identify a port, then by place. */
+static int
+compare_ports(const void *a_, const void *b_)
+{
+    const struct svc_port *const *a = a_, *const *b = b_;
+    int cmp = strcmp((*a)->name, (*b)->name);
+
+    return cmp                          ? cmp
+           : (*a)->proto != (*b)->proto ? ((*a)->proto > (*b)->proto) * 2 - 1
+                                        : (*a > *b) - (*a < *b);
+}
+
+/* Of ports with the same name and protocol the first stays. */
+static void
+drop_duplicate_ports(struct jcur *c, struct svc_reader *r)
+{
+    struct svc *svc = r->svc;
+    struct svc_port **sorted;
+    size_t n = 0;
+
+    if (svc->n_ports < 2) {
+        return;
+    }
+    sorted = jcur_alloc(c, svc->n_ports * sizeof *sorted);
+    for (size_t i = 0; i < svc->n_ports; i++) {
+        sorted[i] = &svc->ports[i];
+    }
+    qsort(sorted, svc->n_ports, sizeof *sorted, compare_ports);
+    for (size_t i = svc->n_ports - 1; i > 0; i--) {
+        if (!strcmp(sorted[i]->name, sorted[i - 1]->name)
+            && sorted[i]->proto == sorted[i - 1]->proto) {
+            sorted[i]->port = 0;
+            if (!r->left_out->msg[0]) {
+                err_set(r->left_out,
+                        "spec.ports: found name \"%s\" and protocol %s more "
+                        "than once",
+                        sorted[i]->name, proto_name(sorted[i]->proto));
+            }
+        }
+    }
+    for (size_t i = 0; i < svc->n_ports; i++) {
+        if (svc->ports[i].port) {
+            svc->ports[n++] = svc->ports[i];
+        }
+    }
+    svc->n_ports = n;
+}
+
 /* External addresses. */
 
 static void
@@ -216,10 +284,13 @@ read_external_ip(struct jcur *c, void *reader_)
 {
     struct svc_reader *r = reader_;
     struct svc *svc = r->svc;
+    struct ip ip;
 
-    svc->external_ips = decode_room(c, svc->external_ips, svc->n_external_ips,
-                                    sizeof *svc->external_ips);
-    decode_ip(c, NULL, &svc->external_ips[svc->n_external_ips++]);
+    if (decode_try_ip(c, &ip, r->left_out)) {
+        svc->external_ips =
+            decode_room(c, svc->external_ips, svc->n_external_ips, sizeof ip);
+        svc->external_ips[svc->n_external_ips++] = ip;
+    }
 }
 
 static void
@@ -236,11 +307,13 @@ read_source_range(struct jcur *c, void *reader_)
 {
     struct svc_reader *r = reader_;
     struct svc *svc = r->svc;
+    struct cidr range;
 
-    svc->source_ranges =
-        decode_room(c, svc->source_ranges, svc->n_source_ranges,
-                    sizeof *svc->source_ranges);
-    decode_cidr(c, &svc->source_ranges[svc->n_source_ranges++]);
+    if (decode_try_cidr(c, &range, r->left_out)) {
+        svc->source_ranges = decode_room(c, svc->source_ranges,
+                                         svc->n_source_ranges, sizeof range);
+        svc->source_ranges[svc->n_source_ranges++] = range;
+    }
 }
 
 static void
@@ -267,8 +340,13 @@ static void
 read_timeout(struct jcur *c, void *reader_)
 {
     struct svc_reader *r = reader_;
+    int64_t timeout_s = 0;
 
-    r->timeout_s = jcur_int(c, 1, AFFINITY_MAX_S, AFFINITY_DEFAULT_S);
+    r->timeout_s = AFFINITY_DEFAULT_S;
+    if (!jcur_null(c)
+        && decode_try_int(c, 1, AFFINITY_MAX_S, &timeout_s, r->left_out)) {
+        r->timeout_s = timeout_s;
+    }
 }
 
 static void
@@ -340,6 +418,28 @@ read_publish_not_ready(struct jcur *c, void *reader_)
     r->svc->publish_not_ready = jcur_bool(c, false);
 }
 
+/* An external IP needs a cluster IP of its family. */
+static void
+check_families(const struct svc_reader *r)
+{
+    const struct svc *svc = r->svc;
+
+    for (size_t i = 0; i < svc->n_external_ips; i++) {
+        enum ip_family family = ip_family(&svc->external_ips[i]);
+        char buf[IP_STRLEN];
+
+        if (ip_is_none(&svc->cluster_ips[family])
+            && !ip_is_none(&svc->cluster_ips[!family])
+            && !r->left_out->msg[0]) {
+            err_set(r->left_out,
+                    "spec.externalIPs: found \"%s\" in a Service without "
+                    "%s cluster IP",
+                    ip_to_string(&svc->external_ips[i], buf),
+                    ip_family_name(family));
+        }
+    }
+}
+
 static void
 read_spec(struct jcur *c, struct svc_reader *r)
 {
@@ -360,74 +460,87 @@ read_spec(struct jcur *c, struct svc_reader *r)
     };
 
     jcur_object(c, members, ARRAY_SIZE(members), r);
-    choose_cluster_ips(c, r);
+    if (c->failed) {
+        return;
+    }
+    choose_cluster_ips(r);
+    drop_duplicate_ports(c, r);
+    check_families(r);
     r->svc->affinity_s = r->affine ? r->timeout_s : 0;
 }
 
 /* Status. */
 
+struct ingress_reader {
+    struct svc_ingress ingress;
+    struct err *left_out;
+};
+
+/* An entry may have a host name only, and nobody keeps a load balancer from
+ * reporting an address such as 127.0.0.1. */
 static void
-read_ingress_ip(struct jcur *c, void *ingress_)
+read_ingress_ip(struct jcur *c, void *reader_)
 {
-    struct svc_ingress *ingress = ingress_;
+    struct ingress_reader *r = reader_;
     const char *at = jcur_here(c);
 
-    memset(&ingress->ip, 0, sizeof ingress->ip);
+    memset(&r->ingress.ip, 0, sizeof r->ingress.ip);
     if (jcur_string(c).n) {
         jcur_reread(c, at);
-        decode_any_ip(c, &ingress->ip);
+        if (!decode_try_ip(c, &r->ingress.ip, r->left_out)) {
+            memset(&r->ingress.ip, 0, sizeof r->ingress.ip);
+        }
     }
 }
 
 static void
-read_ingress_mode(struct jcur *c, void *ingress_)
+read_ingress_mode(struct jcur *c, void *reader_)
 {
-    struct svc_ingress *ingress = ingress_;
+    struct ingress_reader *r = reader_;
     struct jstr mode = jcur_string(c);
 
     /* A mode of the future, too, is somebody else's. */
-    ingress->proxy = mode.n && !jstr_equals(mode, "VIP");
+    r->ingress.proxy = mode.n && !jstr_equals(mode, "VIP");
 }
 
 static void
-read_ingress(struct jcur *c, void *svc_)
+read_ingress(struct jcur *c, void *reader_)
 {
     static const struct jcur_member members[] = {
         JCUR_MEMBER("ip", read_ingress_ip),
         JCUR_MEMBER("ipMode", read_ingress_mode),
     };
-    struct svc_ingress ingress = { .proxy = false };
-    struct svc *svc = svc_;
+    struct svc_reader *r = reader_;
+    struct svc *svc = r->svc;
+    struct ingress_reader ir = { .left_out = r->left_out };
 
-    jcur_object(c, members, ARRAY_SIZE(members), &ingress);
-    /* An entry may have a host name only, and nobody keeps a load balancer
-     * from reporting an address such as 127.0.0.1. */
-    if (ip_is_unicast(&ingress.ip)) {
+    jcur_object(c, members, ARRAY_SIZE(members), &ir);
+    if (!ip_is_none(&ir.ingress.ip)) {
         svc->ingress =
             decode_room(c, svc->ingress, svc->n_ingress, sizeof *svc->ingress);
-        svc->ingress[svc->n_ingress++] = ingress;
+        svc->ingress[svc->n_ingress++] = ir.ingress;
     }
 }
 
 static void
-read_ingresses(struct jcur *c, void *svc_)
+read_ingresses(struct jcur *c, void *reader_)
 {
-    struct svc *svc = svc_;
+    struct svc_reader *r = reader_;
 
-    svc->n_ingress = 0;
-    jcur_array(c, DECODE_ADDRS_MAX, read_ingress, svc);
+    r->svc->n_ingress = 0;
+    jcur_array(c, DECODE_ADDRS_MAX, read_ingress, r);
 }
 
 static void
-read_load_balancer(struct jcur *c, void *svc_)
+read_load_balancer(struct jcur *c, void *reader_)
 {
     static const struct jcur_member members[] = {
         JCUR_MEMBER("ingress", read_ingresses),
     };
-    struct svc *svc = svc_;
+    struct svc_reader *r = reader_;
 
-    svc->n_ingress = 0;
-    jcur_object(c, members, ARRAY_SIZE(members), svc);
+    r->svc->n_ingress = 0;
+    jcur_object(c, members, ARRAY_SIZE(members), r);
 }
 
 void
@@ -436,7 +549,11 @@ decode_svc(struct decode_doc *doc, struct svc *ret)
     static const struct jcur_member status_members[] = {
         JCUR_MEMBER("loadBalancer", read_load_balancer),
     };
-    struct svc_reader r = { .svc = ret, .timeout_s = AFFINITY_DEFAULT_S };
+    struct svc_reader r = {
+        .svc = ret,
+        .left_out = doc->left_out,
+        .timeout_s = AFFINITY_DEFAULT_S,
+    };
 
     *ret = (struct svc){
         .meta = doc->meta.meta,
@@ -447,6 +564,6 @@ decode_svc(struct decode_doc *doc, struct svc *ret)
         read_spec(doc->c, &r);
     }
     if (decode_goto(doc, PART_STATUS)) {
-        jcur_object(doc->c, status_members, ARRAY_SIZE(status_members), ret);
+        jcur_object(doc->c, status_members, ARRAY_SIZE(status_members), &r);
     }
 }

@@ -118,16 +118,6 @@ decode_address(struct jstr s, struct ip *ret)
 }
 
 void
-decode_any_ip(struct jcur *c, struct ip *ret)
-{
-    const char *at = jcur_here(c);
-
-    if (!decode_address(jcur_string(c), ret)) {
-        jcur_mismatch(c, at, "an IP address");
-    }
-}
-
-void
 decode_ip(struct jcur *c, const enum ip_family *family, struct ip *ret)
 {
     const char *at = jcur_here(c);
@@ -139,17 +129,87 @@ decode_ip(struct jcur *c, const enum ip_family *family, struct ip *ret)
     }
 }
 
+static bool
+decode_network(struct jstr s, struct cidr *ret)
+{
+    char buf[80];
+
+    return !cidr_parse(copy_address(decode_trim(s), buf, sizeof buf), ret);
+}
+
 void
 decode_cidr(struct jcur *c, struct cidr *ret)
 {
-    char buf[80];
     const char *at = jcur_here(c);
-    struct jstr s;
 
-    s = decode_trim(jcur_string(c));
-    if (cidr_parse(copy_address(s, buf, sizeof buf), ret)) {
+    if (!decode_network(jcur_string(c), ret)) {
         jcur_mismatch(c, at, "ADDRESS/PREFIXLEN");
     }
+}
+
+/* Values that may be left out. */
+
+void
+decode_leave_out(struct jcur *c, const char *at, const char *want,
+                 struct err *left_out)
+{
+    struct err *err = c->err;
+
+    if (!c->failed) {
+        c->err = left_out->msg[0] ? NULL : left_out;
+        jcur_mismatch(c, at, "%s", want);
+        c->err = err;
+        c->failed = false;
+    }
+}
+
+bool
+decode_try_ip(struct jcur *c, struct ip *ret, struct err *left_out)
+{
+    const char *at = jcur_here(c);
+
+    if (!decode_address(jcur_string(c), ret) || !ip_is_unicast(ret)) {
+        decode_leave_out(c, at, "the IP address of a host", left_out);
+        return false;
+    }
+    return true;
+}
+
+bool
+decode_try_cidr(struct jcur *c, struct cidr *ret, struct err *left_out)
+{
+    const char *at = jcur_here(c);
+
+    if (!decode_network(jcur_string(c), ret)) {
+        decode_leave_out(c, at, "ADDRESS/PREFIXLEN", left_out);
+        return false;
+    }
+    return true;
+}
+
+bool
+decode_try_int(struct jcur *c, int64_t min, int64_t max, int64_t *ret,
+               struct err *left_out)
+{
+    const char *at = jcur_here(c);
+    char first = jcur_peek(c);
+    bool is_number = first == '-' || (first >= '0' && first <= '9');
+    struct err *err = c->err;
+
+    if (!c->failed && is_number) {
+        c->err = left_out->msg[0] ? NULL : left_out;
+        *ret = jcur_int(c, min, max, min);
+        c->err = err;
+        if (c->failed) {
+            c->failed = false;
+            jcur_reread(c, at);
+            jcur_skip(c);
+            return false;
+        }
+        return true;
+    }
+    *ret = jcur_int(c, min, max, min);
+    return !c->failed;
 }
 
 /* Metadata. */

@@ -69,6 +69,7 @@ check_node(const char *rest, const char *expected)
 }
 
 #define BAD      "error: Service ns1/web: "
+#define LESS     "\nleft out: Service ns1/web: "
 #define POLICIES "ext=Cluster int=Cluster"
 #define REST     POLICIES " affinity=0 health=0"
 
@@ -115,8 +116,8 @@ static const struct {
     /* Contradictions. */
     { "\"clusterIP\":\"10.96.0.9\",\"clusterIPs\":[\"10.96.0.9\","
       "\"10.96.0.10\"],\"ipFamilies\":[\"IPv4\",\"IPv6\"]",
-      BAD "spec: clusterIPs[1] is no IPv6 address, as ipFamilies has "
-          "it" },
+      "ClusterIP " REST " IPv4=10.96.0.9" LESS
+      "spec.clusterIPs[1] is no IPv6 address, as ipFamilies has it" },
     { "\"clusterIP\":\"10.96.0.9\",\"clusterIPs\":[\"1\"]",
       BAD "spec.clusterIPs[0]: found \"1\", want the IP address of a "
           "host" },
@@ -180,12 +181,14 @@ types_policies_and_affinity_have_the_defaults_of_the_api(
           "ClusterIP " REST },
         { "\"sessionAffinity\":\"ClientIP\",\"sessionAffinityConfig\":{"
           "\"clientIP\":{\"timeoutSeconds\":86401}}",
-          BAD "spec.sessionAffinityConfig.clientIP.timeoutSeconds: found "
-              "86401, want an integer from 1 to 86400" },
+          "ClusterIP " POLICIES " affinity=10800 health=0" LESS
+          "spec.sessionAffinityConfig.clientIP.timeoutSeconds: found "
+          "86401, want an integer from 1 to 86400" },
         { "\"sessionAffinity\":\"ClientIP\",\"sessionAffinityConfig\":{"
           "\"clientIP\":{\"timeoutSeconds\":0}}",
-          BAD "spec.sessionAffinityConfig.clientIP.timeoutSeconds: found 0, "
-              "want an integer from 1 to 86400" },
+          "ClusterIP " POLICIES " affinity=10800 health=0" LESS
+          "spec.sessionAffinityConfig.clientIP.timeoutSeconds: found 0, "
+          "want an integer from 1 to 86400" },
         { "\"sessionAffinity\":\"clientip\"",
           BAD "spec.sessionAffinity: found \"clientip\", want \"None\" or "
               "\"ClientIP\"" },
@@ -210,13 +213,29 @@ service_ports_have_the_defaults_of_the_api(void **state OVS_UNUSED)
 {
     check_svc("\"spec\":{\"ports\":[{\"port\":1},{\"name\":\"a\",\"protocol\":"
               "\"UDP\",\"port\":1},{\"protocol\":\"SCTP\",\"port\":65535,"
-              "\"nodePort\":30000},{\"port\":2},{\"port\":3}]}",
+              "\"nodePort\":30000},{\"name\":\"b\",\"port\":2},{\"name\":"
+              "\"c\",\"port\":3}]}",
               "ClusterIP " REST "\n"
               "  port \"\" TCP 1 node=0\n"
               "  port \"a\" UDP 1 node=0\n"
               "  port \"\" SCTP 65535 node=30000\n"
-              "  port \"\" TCP 2 node=0\n"
-              "  port \"\" TCP 3 node=0");
+              "  port \"b\" TCP 2 node=0\n"
+              "  port \"c\" TCP 3 node=0");
+    check_svc("\"spec\":{\"ports\":[{\"name\":\"a\",\"port\":0},{\"name\":"
+              "\"b\",\"port\":70000},{\"name\":\"c\",\"port\":3,"
+              "\"nodePort\":70000}]}",
+              "ClusterIP " REST "\n  port \"c\" TCP 3 node=0" LESS
+              "spec.ports[0].port: found 0, want an integer from 1 to 65535");
+    /* What is there first stays. */
+    check_svc("\"spec\":{\"ports\":[{\"name\":\"b\",\"port\":4},{\"name\":"
+              "\"a\",\"port\":3},{\"name\":\"a\",\"port\":2},{\"name\":"
+              "\"a\",\"port\":1},{\"name\":\"a\",\"protocol\":\"UDP\","
+              "\"port\":2}]}",
+              "ClusterIP " REST "\n"
+              "  port \"b\" TCP 4 node=0\n"
+              "  port \"a\" TCP 3 node=0\n"
+              "  port \"a\" UDP 2 node=0" LESS
+              "spec.ports: found name \"a\" and protocol TCP more than once");
     check_svc("\"spec\":{\"ports\":[{\"protocol\":\"tcp\",\"port\":1}]}",
               BAD "spec.ports[0].protocol: found \"tcp\", want \"TCP\" or "
                   "\"UDP\" or \"SCTP\"");
@@ -255,31 +274,62 @@ h7_ingress_addresses_keep_their_family_and_mode(void **state OVS_UNUSED)
               "\"2001:db8::10\"},{\"ip\":\"203.0.113.10\",\"ipMode\":\"VIP\"}"
               ",{\"ipMode\":\"Proxy\",\"ip\":\"203.0.113.11\"},{\"ip\":"
               "\"203.0.113.12\",\"ipMode\":\"Later\"},{\"hostname\":\"lb.exam"
-              "ple.com\"},{\"ip\":\"\"},{\"ip\":\"127.0.0.1\"}]}}",
+              "ple.com\"},{\"ip\":\"\"},{\"ip\":\"203.0.113.10\"}]}}",
               "ClusterIP " REST " ingress=2001:db8::10 ingress=203.0.113.10 "
-              "proxied=203.0.113.11 proxied=203.0.113.12");
+              "proxied=203.0.113.11 proxied=203.0.113.12 "
+              "ingress=203.0.113.10");
     check_svc("\"status\":{\"loadBalancer\":{\"ingress\":[{},{\"ip\":"
-              "\"203.0.113\"}]}}",
-              BAD "status.loadBalancer.ingress[1].ip: found \"203.0.113\", "
-                  "want an IP address");
+              "\"203.0.113\"},{\"ip\":\"127.0.0.1\"},{\"ip\":"
+              "\"0203.0.113.09\"}]}}",
+              "ClusterIP " REST " ingress=203.0.113.9" LESS
+              "status.loadBalancer.ingress[1].ip: found \"203.0.113\", want "
+              "the IP address of a host");
+}
+
+static void
+external_addresses_that_are_none_are_left_out(void **state OVS_UNUSED)
+{
+    check_svc("\"spec\":{\"externalIPs\":[\"x\",\"192.0.2.5\",\"\","
+              "\"224.0.0.1\",\"::ffff:192.0.2.6\",\"192.0.2.007\"]}",
+              "ClusterIP " REST " external=192.0.2.5 external=192.0.2.6 "
+              "external=192.0.2.7" LESS
+              "spec.externalIPs[0]: found \"x\", want the IP address of a "
+              "host");
+    /* One of a family that the Service hasn't is never served, and said. */
+    check_svc("\"spec\":{\"clusterIP\":\"10.96.0.9\",\"externalIPs\":["
+              "\"192.0.2.5\",\"2001:db8::5\"]}",
+              "ClusterIP " REST " IPv4=10.96.0.9 external=192.0.2.5 "
+              "external=2001:db8::5" LESS
+              "spec.externalIPs: found \"2001:db8::5\" in a Service without "
+              "IPv6 cluster IP");
 }
 
 static void
 h8_source_ranges_are_trimmed_and_kept_of_both_families(void **state OVS_UNUSED)
 {
+    static const char *const bad[] = {
+        "203.0.113.0/33", "203.0.113.1", " ", "", "2001:db8::/129", "x/8"
+    };
+
     check_svc("\"spec\":{\"loadBalancerSourceRanges\":[\"203.0.113.0/24 \","
               "\"\\t2001:db8::/32\\n\",\"0.0.0.0/0\",\" 010.0.0.1/8\"]}",
               "ClusterIP " REST " from=203.0.113.0/24 from=2001:db8::/32 "
               "from=0.0.0.0/0 from=10.0.0.1/8");
-    check_svc("\"spec\":{\"loadBalancerSourceRanges\":[\"203.0.113.0/33\"]}",
-              BAD "spec.loadBalancerSourceRanges[0]: found "
-                  "\"203.0.113.0/33\", want ADDRESS/PREFIXLEN");
-    check_svc("\"spec\":{\"loadBalancerSourceRanges\":[\"203.0.113.1\"]}",
-              BAD "spec.loadBalancerSourceRanges[0]: found \"203.0.113.1\", "
-                  "want ADDRESS/PREFIXLEN");
-    check_svc("\"spec\":{\"loadBalancerSourceRanges\":[\" \"]}",
-              BAD "spec.loadBalancerSourceRanges[0]: found \" \", want "
-                  "ADDRESS/PREFIXLEN");
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        char *spec = xasprintf("\"spec\":{\"loadBalancerSourceRanges\":["
+                               "\"192.0.2.0/24\",\"%s\",\"192.0.3.0/24\"]}",
+                               bad[i]);
+        char *expected =
+            xasprintf("ClusterIP " REST
+                      " from=192.0.2.0/24 from=192.0.3.0/24" LESS
+                      "spec.loadBalancerSourceRanges[1]: found \"%s\", want "
+                      "ADDRESS/PREFIXLEN",
+                      bad[i]);
+
+        check_svc(spec, expected);
+        free(expected);
+        free(spec);
+    }
 }
 
 static void
@@ -694,6 +744,7 @@ main(void)
         cmocka_unit_test(
             last_of_several_values_counts_as_if_it_were_the_only_one),
         cmocka_unit_test(h7_ingress_addresses_keep_their_family_and_mode),
+        cmocka_unit_test(external_addresses_that_are_none_are_left_out),
         cmocka_unit_test(
             h8_source_ranges_are_trimmed_and_kept_of_both_families),
         cmocka_unit_test(a25_headless_service_with_external_ips_is_headless),

@@ -44,8 +44,9 @@ static const struct {
     "ntsea" \
     "o5-.E79AOISX"
 
-/* A field by its path and the letters of the values that it may have; with
- * all others the object is bad, and the message tells the path. */
+/* A field by its path and the letters of the values that it may have, some of
+ * which are left out; with all others the object is bad, and the message tells
+ * the path. */
 struct field {
     const char *path, *allowed;
 };
@@ -89,16 +90,16 @@ static const struct field service_fields[] = {
     { "spec.ports[0]", "n" },
     { "spec.ports[0].name", "nse" },
     { "spec.ports[0].protocol", "ne" },
-    { "spec.ports[0].port", "5" },
-    { "spec.ports[0].nodePort", "n5" },
-    { "spec.externalIPs", "na" },
-    { "spec.externalIPs[0]", "n" },
-    { "spec.loadBalancerSourceRanges", "na" },
-    { "spec.loadBalancerSourceRanges[0]", "n" },
+    { "spec.ports[0].port", "5-.E79" },
+    { "spec.ports[0].nodePort", "n5-.E79" },
+    { "spec.externalIPs", "naS" },
+    { "spec.externalIPs[0]", "nse" },
+    { "spec.loadBalancerSourceRanges", "naS" },
+    { "spec.loadBalancerSourceRanges[0]", "nse" },
     { "spec.sessionAffinity", "ne" },
     { "spec.sessionAffinityConfig", "noX" },
     { "spec.sessionAffinityConfig.clientIP", "noX" },
-    { "spec.sessionAffinityConfig.clientIP.timeoutSeconds", "n57" },
+    { "spec.sessionAffinityConfig.clientIP.timeoutSeconds", "n57-.E9" },
     { "spec.externalTrafficPolicy", "ne" },
     { "spec.internalTrafficPolicy", "ne" },
     { "spec.healthCheckNodePort", "n5" },
@@ -107,7 +108,7 @@ static const struct field service_fields[] = {
     { "status.loadBalancer", "noX" },
     { "status.loadBalancer.ingress", "naO" },
     { "status.loadBalancer.ingress[0]", "noX" },
-    { "status.loadBalancer.ingress[0].ip", "ne" },
+    { "status.loadBalancer.ingress[0].ip", "nse" },
     { "status.loadBalancer.ingress[0].ipMode", "nse" },
     /* What is not read. */
     { "kind", ANY },

@@ -514,9 +514,10 @@ integers_are_in_range_and_have_no_fraction(void **state OVS_UNUSED)
             assert_non_null(strstr(ds_cstr(&found), line));
             free(line);
         } else {
-            assert_memory_equal(ds_cstr(&found),
-                                "error: Service ns1/web: ", 24);
-            assert_non_null(strstr(ds_cstr(&found), "spec.ports[0]"));
+            /* Left out, or the whole object is bad. */
+            assert_null(strstr(ds_cstr(&found), "\n  port"));
+            assert_non_null(
+                strstr(ds_cstr(&found), ": Service ns1/web: spec.ports[0]"));
         }
         ds_destroy(&found);
         free(json);

@@ -11,10 +11,14 @@
  * read are skipped, whatever they hold.  An object of more than
  * KUBE_OBJECT_MAX bytes (stream.h) is bad, and need not be whole.
  *
- * Some fields are filled by programs that nobody checks.  An ingress entry
- * that has no IP address or one such as 127.0.0.1, an address of a Node that
- * is none, and what is none in a Node's annotation of transport addresses are
- * left out without the rest of the object. */
+ * Some fields are filled by programs that nobody checks, and what serves part
+ * of an object is better than nothing.  Of a Service, these are left out
+ * without the rest of the object: a port whose number is none or that has name
+ * and protocol of an earlier one, a NodePort that is none, an external or
+ * load-balancer address that is no host's, a source range that is no CIDR, a
+ * cluster IP that is not of the family that it should be, and an affinity
+ * timeout out of range (there is a default).  Of a Node: an address that is
+ * none, and what is none in the annotation of transport addresses. */
 
 #include <stddef.h>
 
