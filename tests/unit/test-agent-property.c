@@ -10,6 +10,7 @@
  * AGENT_SEED=<seed> repeats a history (each prints its own), AGENT_RUNS=<n>
  * runs more of them. */
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -256,29 +257,39 @@ struct describe_ctx {
     const struct unit *unit;
 };
 
+/* Appends 'number' from a flow's text, if it depends on the object id without
+ * that.  Returns true if it does. */
+static bool
+put_dependent(struct ds *ds, uint64_t number, uint32_t object_id)
+{
+    if (number <= UINT32_MAX && group_id_is_ours(number)
+        && group_id_object_id(number) == object_id) {
+        ds_put_format(ds, "+%" PRIu64,
+                      number - group_id_make(object_id, false, 0));
+        return true;
+    } else if (cookie_is_learned(number)) {
+        ds_put_cstr(ds, "learned");
+        return true;
+    }
+    return false;
+}
+
 /* Appends 'text' with the numbers of a unit's groups counted from its object
  * id, and without the cookie. */
 static void
 put_without_ids(struct ds *ds, const char *text, uint32_t object_id)
 {
-    static const char *const marks[] = { "group:", "group_id=" };
     const char *p = strstr(text, "cookie=");
 
     text = p ? p + strcspn(p, ",") : text;
     while (*text) {
-        for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
-            size_t len = strlen(marks[i]);
+        bool number = isdigit((unsigned char) *text)
+                      && !isalnum((unsigned char) text[-1]);
+        char *end;
 
-            if (!strncmp(text, marks[i], len)) {
-                char *end;
-                uint32_t id = strtoul(text + len, &end, 10);
-
-                ds_put_format(ds, "%s+%" PRIu32, marks[i],
-                              id - group_id_make(object_id, false, 0));
-                text = end;
-            }
-        }
-        if (*text) {
+        if (number && put_dependent(ds, strtoull(text, &end, 0), object_id)) {
+            text = end;
+        } else {
             ds_put_char(ds, *text++);
         }
     }
