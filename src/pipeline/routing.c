@@ -68,6 +68,26 @@ render_virtual(struct build *b, enum ip_family family)
     }
 }
 
+/* A packet of a Service connection that comes here without being marked so was
+ * between two tables of a predecessor when ours came into force.  With the MAC
+ * addresses that it has it would go to the host, and from there back into the
+ * bridge as a connection to the endpoint, whose answers nobody could tell from
+ * the Service's. */
+static void
+render_stranded(struct build *b)
+{
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_HIGH);
+        build_match_family(b, f);
+        build_match_ct_state(b, CS_TRACKED, 0);
+        build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+        build_match_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_NO);
+        build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+        build_resubmit(b, PIPE_T_L3_FORWARDING);
+        build_done(b);
+    }
+}
+
 static void
 render_l3_miss(struct build *b)
 {
@@ -173,6 +193,7 @@ void
 routing_render_node(const struct pipe_node *node, struct build *b)
 {
     render_l3_miss(b);
+    render_stranded(b);
     render_dec_ttl(b);
     render_output(b);
     render_pod_network(node, b);
