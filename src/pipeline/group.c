@@ -16,10 +16,14 @@
  *   above        a group of groups, each of its own hash basis: a group's
  *                description has to fit into one message.
  *
- * With session affinity all hash over the client's address alone, so that the
- * first connections of a client, which are there before anything is learned,
- * find one endpoint; and buckets lead to the endpoint's flow, which translates
- * and lets the switch learn (affinity.c).
+ * With session affinity buckets lead to the endpoint's flow, which translates
+ * and lets the switch learn (affinity.c), and all methods are hash.  dp_hash
+ * would come back for each packet's own choice after the look-up of what is
+ * learned, so that the first connections of a client, made at once, were
+ * spread.  With hash, look-up, choice and learning are one step, and the next
+ * packet finds what was learned.  Hash over the client's address alone would
+ * do as well, but send a client back to the same endpoint whenever it was
+ * forgotten, which is not what a timeout is for.
  *
  * Bucket ids derive from the endpoint, so that a change elsewhere moves no
  * connection and all nodes choose alike. */
@@ -119,14 +123,13 @@ use_hash(struct group *g, const struct pipe_service *svc, uint64_t basis)
         tp_src[svc->proto],
         tp_dst[svc->proto],
     };
-    size_t n = svc->affinity_s ? 1 : ARRAY_SIZE(fields);
     union mf_value mask;
 
     ovs_strlcpy(g->gm.props.selection_method, "hash",
                 sizeof g->gm.props.selection_method);
     g->gm.props.selection_method_param = basis;
     memset(&mask, 0xff, sizeof mask);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
         field_array_set(fields[i], &mask, &g->gm.props.fields);
     }
 }

@@ -14,6 +14,7 @@ addresses 203.0.113.N and 2001:db8:f::N, and the pods pod1 and pod2.
 """
 import os
 import pathlib
+import re
 import struct
 
 from support import ovs, packets, proc
@@ -47,6 +48,50 @@ def read_pcap(path):
     return frames
 
 
+def _key(line):
+    """What identifies a flow or a group of pipe-probe's output."""
+    if line.startswith("group"):
+        return line.split(",")[0]
+    return re.sub(r" cookie=[^,]*,", "", line.split(" actions=")[0])
+
+
+def _deletion(line):
+    if line.startswith("group"):
+        return "group delete " + line.split(" ")[2].split(",")[0]
+    return _key(line).replace("flow add", "flow delete_strict")
+
+
+class Service:
+    """A Service port in one family, for PipeNode.serve()."""
+
+    def __init__(self, number, proto="udp", family=4, affinity=0):
+        self.number, self.proto, self.family = number, proto, family
+        self.affinity = affinity
+        self.frontends, self.ranges = [], []
+        self.endpoints = {"cluster": [], "local": []}
+        self.node_in_ranges = False
+
+    def at(self, kind, address, port, scope="cluster", restricted=False):
+        """Has a frontend: "cluster-ip", "node-port" ("-" for the address) or
+        "external"."""
+        self.frontends.append(
+            "%s %s %d %s" % ("restricted" if restricted else
+                             "frontend " + kind, address, port, scope))
+        return self
+
+    def lines(self):
+        """For pipe-probe."""
+        lines = ["begin %d %s %d %d" % (self.number, self.proto.upper(),
+                                        self.family, self.affinity)]
+        lines += self.frontends
+        lines += ["endpoints %s 8080 %s" % (scope, address)
+                  for scope, addresses in self.endpoints.items()
+                  for address in addresses]
+        lines += ["ranges " + cidr for cidr in self.ranges]
+        lines += ["node-in-ranges"] if self.node_in_ranges else []
+        return lines + ["render"]
+
+
 class Pod:
     """A pod's port."""
 
@@ -75,6 +120,7 @@ class PipeNode:
         self.mac = "0a:00:00:00:00:0%d" % number
         self.pods = [Pod(number, i) for i in (1, 2)]
         self._lines, self._seen = [], {}
+        self._services, self._loaded = {}, []
         self.with_tunnel = mode in ("encap", "hybrid")
 
     def __enter__(self):
@@ -149,8 +195,42 @@ class PipeNode:
         self._lines.append("service %d %s 80 8080 %s %s" % (
             number, proto.upper(), address, " ".join(endpoints)))
 
+    def node_ports(self, *addresses):
+        """NodePorts are served, on these addresses among others."""
+        self._lines.append("node-ports " + " ".join(addresses))
+
+    def serve(self, svc):
+        """A Service (class Service), now or in place of the one with the same
+        number."""
+        self._services[svc.number] = svc
+
+    def withdraw(self, svc):
+        """A Service is gone."""
+        del self._services[svc.number]
+
+    def update(self):
+        """Makes the flows those of what is known now, and touches only what
+        differs; as the daemon does."""
+        before, now = self._loaded, self._render()
+        self._bundle(
+            [line for line in now if line not in before]
+            + [_deletion(line) for line in before
+               if _key(line) not in {_key(other) for other in now}])
+        self._loaded = now
+
     def load(self):
         """Puts the flows of all that on the bridge, and no others."""
+        self._loaded = self._render()
+        self._bundle(["flow delete", "group delete group_id=all"]
+                     + self._loaded)
+
+    def _bundle(self, lines):
+        bundle = self.dir / "bundle"
+        bundle.write_text("\n".join(lines).replace("group add ",
+                                                   "group add_or_mod ") + "\n")
+        self.switch.ofctl("bundle", bundle)
+
+    def _render(self):
         lines = ["node %s %d %s %d" % (self.mode, GATEWAY_OFPORT, self.mac,
                                        TUNNEL_OFPORT if self.with_tunnel
                                        else 0),
@@ -160,20 +240,25 @@ class PipeNode:
         for pod in self.pods:
             lines.append("pod %d %s %s" % (pod.ofport, pod.mac,
                                            " ".join(pod.of.values())))
-        text = proc.output(program(), input="\n".join(lines + self._lines))
-        bundle = self.dir / "bundle"
-        bundle.write_text("flow delete\ngroup delete group_id=all\n" + text)
-        self.switch.ofctl("bundle", bundle)
+        for number in sorted(self._services):
+            lines += self._services[number].lines()
+        return proc.output(program(), input="\n".join(
+            lines + self._lines)).splitlines()
 
     # Frames.
 
     def send(self, port, kind_and_packet, src_mac=None, dst_mac=None):
         """Puts a frame in that came by a port: of what packets.ip() made.
         The MAC addresses are the port's and its gateway's."""
+        self.send_all(port, [kind_and_packet], src_mac, dst_mac)
+
+    def send_all(self, port, packets_, src_mac=None, dst_mac=None):
+        """Several at once."""
         src = src_mac or next((pod.mac for pod in self.pods
                                if pod.name == port), self.mac)
-        frame = packets.eth(src, dst_mac or self.mac, *kind_and_packet)
-        self.switch.appctl("netdev-dummy/receive", port, frame.hex())
+        self.switch.appctl("netdev-dummy/receive", port, *[
+            packets.eth(src, dst_mac or self.mac, *packet).hex()
+            for packet in packets_])
 
     def frames(self, port):
         """All that has left by a port."""
@@ -191,6 +276,10 @@ class PipeNode:
             return None
         return wait_for(find, 10, "a frame at %s of node %d" % (
             port, self.number), self.dump)
+
+    def flush_conntrack(self):
+        """All connections are forgotten."""
+        self.switch.ofctl("ct-flush")
 
     def dump(self):
         """For failure messages."""

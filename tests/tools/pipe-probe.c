@@ -14,6 +14,19 @@
  *    tunnel OBJECT-ID TUNNEL-DST CIDR...
  *    routed OBJECT-ID CIDR...
  *    service OBJECT-ID PROTOCOL PORT ENDPOINT-PORT ADDRESS ENDPOINT...
+ *    node-ports ADDRESS...
+ *
+ * A Service with more than a cluster IP is in several lines.  The first names
+ * its number, and "render" ends it; those between may repeat.  An endpoint set
+ * that is not named is DROP, or REJECT if neither is:
+ *
+ *    begin OBJECT-ID PROTOCOL FAMILY AFFINITY-SECONDS
+ *    frontend cluster-ip|node-port|external ADDRESS|- PORT cluster|local
+ *    restricted ADDRESS PORT cluster|local
+ *    endpoints cluster|local PORT ADDRESS...
+ *    ranges CIDR...
+ *    node-in-ranges
+ *    render
  */
 
 #include <errno.h>
@@ -28,7 +41,10 @@
 
 #include "ofproxyd/pipeline/pipeline.h"
 
-#define MAX_WORDS 16
+#define MAX_WORDS     16
+#define MAX_FRONTENDS 8
+#define MAX_ENDPOINTS 2000
+#define MAX_RANGES    2000
 
 /* One line of the description, as it is taken apart. */
 struct words {
@@ -113,7 +129,14 @@ take_mac(struct words *w)
 struct probe {
     struct pipe_node node;
     struct cidr cidrs[MAX_WORDS];
+    struct ip node_port_ips[MAX_WORDS];
     struct fout out;
+
+    /* Between "begin" and "render". */
+    struct pipe_service svc;
+    struct pipe_frontend frontends[MAX_FRONTENDS];
+    struct eps eps[N_PIPE_SCOPES][MAX_ENDPOINTS];
+    struct cidr ranges[MAX_RANGES];
 };
 
 static void
@@ -225,16 +248,149 @@ cmd_service(struct probe *p, struct words *w)
 }
 
 static void
+cmd_node_ports(struct probe *p, struct words *w)
+{
+    p->node.serves_node_ports = true;
+    p->node.node_port_ips = p->node_port_ips;
+    while (w->next < w->n) {
+        p->node_port_ips[p->node.n_node_port_ips++] = take_ip(w);
+    }
+}
+
+/* Services in several lines. */
+
+static enum pipe_scope
+take_scope(struct words *w)
+{
+    return !strcmp(take(w), "local") ? PIPE_SCOPE_LOCAL : PIPE_SCOPE_CLUSTER;
+}
+
+static void
+cmd_begin(struct probe *p, struct words *w)
+{
+    p->svc = (struct pipe_service){ .object_id = take_number(w) };
+    if (proto_parse(take(w), &p->svc.proto)) {
+        ovs_fatal(0, "no protocol");
+    }
+    p->svc.family = take_number(w) == 4 ? IP_V4 : IP_V6;
+    p->svc.affinity_s = take_number(w);
+    p->svc.takes_fragments = p->svc.proto == PROTO_UDP;
+    p->svc.frontends = p->frontends;
+    p->svc.source_ranges = p->ranges;
+    memset(p->eps, 0, sizeof p->eps);
+    for (int i = 0; i < N_PIPE_SCOPES; i++) {
+        p->svc.targets[i].eps = p->eps[i];
+    }
+}
+
+static void
+add_frontend(struct probe *p, enum pipe_frontend_kind kind, struct words *w)
+{
+    struct pipe_frontend *frontend;
+
+    if (p->svc.n_frontends == MAX_FRONTENDS) {
+        ovs_fatal(0, "too many frontends");
+    }
+    frontend = &p->frontends[p->svc.n_frontends++];
+    memset(frontend, 0, sizeof *frontend);
+    frontend->kind = kind;
+    if (kind == PIPE_NODE_PORT) {
+        take(w);
+    } else {
+        frontend->ip = take_ip(w);
+    }
+    frontend->port = take_number(w);
+    frontend->scope = take_scope(w);
+}
+
+static void
+cmd_frontend(struct probe *p, struct words *w)
+{
+    const char *kind = take(w);
+
+    add_frontend(p,
+                 !strcmp(kind, "node-port")  ? PIPE_NODE_PORT
+                 : !strcmp(kind, "external") ? PIPE_EXTERNAL
+                                             : PIPE_CLUSTER_IP,
+                 w);
+}
+
+static void
+cmd_restricted(struct probe *p, struct words *w)
+{
+    add_frontend(p, PIPE_EXTERNAL, w);
+    p->frontends[p->svc.n_frontends - 1].restricted = true;
+}
+
+static void
+cmd_endpoints(struct probe *p, struct words *w)
+{
+    enum pipe_scope scope = take_scope(w);
+    struct pipe_target *target = &p->svc.targets[scope];
+    unsigned int port = take_number(w);
+
+    while (w->next < w->n && target->n_eps < MAX_ENDPOINTS) {
+        struct eps *eps = &p->eps[scope][target->n_eps++];
+
+        eps->ip = take_ip(w);
+        eps->port = port;
+    }
+}
+
+static void
+cmd_ranges(struct probe *p, struct words *w)
+{
+    while (w->next < w->n && p->svc.n_source_ranges < MAX_RANGES) {
+        p->ranges[p->svc.n_source_ranges++] = take_cidr(w);
+    }
+}
+
+static void
+cmd_node_in_ranges(struct probe *p, struct words *w)
+{
+    (void) w;
+    p->svc.node_in_ranges = true;
+}
+
+static void
+cmd_render(struct probe *p, struct words *w)
+{
+    struct pipe_target *targets = p->svc.targets;
+    bool has_any = targets[0].n_eps || targets[1].n_eps;
+
+    (void) w;
+    for (int i = 0; i < N_PIPE_SCOPES; i++) {
+        targets[i].verdict = targets[i].n_eps ? PIPE_SELECT
+                             : has_any        ? PIPE_DROP
+                                              : PIPE_REJECT;
+    }
+    if (pipe_render_service(&p->svc, &p->out, NULL)) {
+        ovs_fatal(0, "endpoints were left out");
+    }
+}
+
+static void
 run(struct probe *p, struct words *w)
 {
     static const struct {
         const char *name;
         void (*cmd)(struct probe *, struct words *);
     } cmds[] = {
-        { "node", cmd_node },       { "gateway", cmd_gateway },
-        { "cidrs", cmd_cidrs },     { "pod", cmd_pod },
-        { "tunnel", cmd_peer },     { "routed", cmd_peer },
+        { "node", cmd_node },
+        { "gateway", cmd_gateway },
+        { "cidrs", cmd_cidrs },
+        { "pod", cmd_pod },
+        { "tunnel", cmd_peer },
+        { "routed", cmd_peer },
         { "service", cmd_service },
+        { "node-ports", cmd_node_ports },
+        { "begin", cmd_begin },
+        { "frontend", cmd_frontend },
+        { "restricted", cmd_restricted },
+        { "endpoints", cmd_endpoints },
+        { "ranges", cmd_ranges },
+        { "node-in-ranges", cmd_node_in_ranges },
+        { "render", cmd_render },
     };
     const char *name = take(w);
 
@@ -268,7 +424,7 @@ print(const struct fout *out)
 int
 main(int argc, char *argv[])
 {
-    struct probe p = { .out = FOUT_INIT };
+    struct probe *p = xzalloc(sizeof *p);
     struct words w;
     char line[1024];
 
@@ -277,12 +433,12 @@ main(int argc, char *argv[])
     while (fgets(line, sizeof line, stdin)) {
         split(line, &w);
         if (w.n) {
-            run(&p, &w);
+            run(p, &w);
         }
     }
-    pipe_render_node(&p.node, &p.out);
-    print(&p.out);
-    fout_clear(&p.out);
-    free(p.out.items);
+    pipe_render_node(&p->node, &p->out);
+    print(&p->out);
+    fout_clear(&p->out);
+    free(p);
     return 0;
 }
