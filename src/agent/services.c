@@ -14,9 +14,9 @@
 #include <timeval.h>
 #include <util.h>
 
-#include "frontends.h"
 #include "ofproxyd/base/hash.h"
 #include "ofproxyd/base/idpool.h"
+#include "portsvc.h"
 
 VLOG_DEFINE_THIS_MODULE(services);
 
@@ -271,7 +271,6 @@ take_installed_id(struct services *s, const struct unit *u,
         .proto = u->proto,
         .n_frontends = 1,
         .targets = { { .verdict = PIPE_DROP }, { .verdict = PIPE_DROP } },
-        .affinity_s = like->affinity_s,
     };
     bool taken = false;
 
@@ -329,46 +328,6 @@ unit_create(struct services *s, struct entry *e, const struct svc_port *port,
 
 /* Rendering. */
 
-static struct pipe_target
-make_target(const struct eps_list *list, const struct eps_choice *choice)
-{
-    struct pipe_target target = { .eps = list->eps, .n_eps = list->n };
-
-    target.verdict = list->n           ? PIPE_SELECT
-                     : choice->has_any ? PIPE_DROP
-                                       : PIPE_REJECT;
-    return target;
-}
-
-static bool
-is_only_udp_port(const struct svc *svc, const struct svc_port *port)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < svc->n_ports; i++) {
-        n += svc->ports[i].proto == PROTO_UDP;
-    }
-    return port->proto == PROTO_UDP && n == 1;
-}
-
-/* All but the targets and the id. */
-static struct pipe_service
-make_service(const struct svc *svc, const struct svc_port *port,
-             enum ip_family family, const struct frontends *frontends)
-{
-    return (struct pipe_service){
-        .family = family,
-        .proto = port->proto,
-        .frontends = frontends->frontends,
-        .n_frontends = frontends->n,
-        .affinity_s = svc->affinity_s,
-        .source_ranges = frontends->source_ranges,
-        .n_source_ranges = frontends->n_source_ranges,
-        .node_in_ranges = frontends->node_in_ranges,
-        .takes_fragments = is_only_udp_port(svc, port),
-    };
-}
-
 /* Copies those of 'frontends' that the unit has and not another one to
  * 'ret', and returns their number. */
 static size_t
@@ -386,8 +345,8 @@ copy_own(const struct unit *u, const struct frontends *frontends,
 }
 
 static void
-unit_want_service(struct services *s, const struct model_service *ms,
-                  struct pipe_service *svc, struct unit *u)
+unit_want_service(struct services *s, struct unit *u, int64_t rank,
+                  struct pipe_service *svc)
 {
     struct fout out = FOUT_INIT;
     struct err err;
@@ -399,7 +358,7 @@ unit_want_service(struct services *s, const struct model_service *ms,
         VLOG_WARN_RL(&rl, "Service %s/%s: port \"%s\": %s", u->ns, u->name,
                      u->port_name, err.msg);
     }
-    unit_want(s, u, ms->svc->meta.created_s, &out);
+    unit_want(s, u, rank, &out);
     free(out.items);
 }
 
@@ -409,27 +368,24 @@ unit_render(struct services *s, const struct model_service *ms,
             struct unit *u)
 {
     struct pipe_frontend *own = NULL;
-    struct pipe_service svc =
-        make_service(ms->svc, port, u->family, frontends);
     struct eps_place here = eps_own_place(s->model);
-    struct eps_choice choice;
+    struct portsvc p;
+
+    portsvc_make(ms, port, frontends, &here, &p);
+    u->ip = frontends->frontends[0].ip;
+    u->port = port->port;
+    u->verdict = p.svc.targets[frontends->frontends[0].scope].verdict;
+    u->n_cluster = p.choice.cluster.n;
+    u->n_local = p.choice.local.n;
 
     update_conflict(s, u);
     if (u->conflict) {
         own = xmalloc(frontends->n * sizeof *own);
-        svc.n_frontends = copy_own(u, frontends, own);
-        svc.frontends = own;
+        p.svc.n_frontends = copy_own(u, frontends, own);
+        p.svc.frontends = own;
     }
-    eps_choose(ms, port, u->family, &here, &choice);
-    svc.targets[PIPE_SCOPE_CLUSTER] = make_target(&choice.cluster, &choice);
-    svc.targets[PIPE_SCOPE_LOCAL] = make_target(&choice.local, &choice);
-    u->ip = frontends->frontends[0].ip;
-    u->port = port->port;
-    u->verdict = svc.targets[frontends->frontends[0].scope].verdict;
-    u->n_cluster = choice.cluster.n;
-    u->n_local = choice.local.n;
-    unit_want_service(s, ms, &svc, u);
-    eps_choice_uninit(&choice);
+    unit_want_service(s, u, ms->svc->meta.created_s, &p.svc);
+    portsvc_uninit(&p);
     free(own);
 }
 
@@ -548,8 +504,7 @@ claim_addrs(struct rendering *r)
 
         if (frontends && !r->units[i]) {
             const struct pipe_service like =
-                make_service(svc, nth_port(r, i), i % N_IP_FAMILIES,
-                             frontends);
+                portsvc_frame(svc, nth_port(r, i), frontends);
 
             r->units[i] = unit_create(r->s, r->e, nth_port(r, i), &like);
         }

@@ -52,6 +52,18 @@ reference_vectors_hold(void **state OVS_UNUSED)
         { "28", "eL", "a b+l", "a,b", "-", true },
         { "29", "iL", "a b+l", "-", "b", true },
         { "30", "", "a(000)", "", "-", false },
+
+        /* Of antrea.md 9.2 those that are none of these. */
+        { "zone unlabelled", "", "a:za b", "a,b", "-", true, .zone = "" },
+        { "only unready in zone", "", "a(N):za b:zb", "b", "-", true },
+        { "node hints, none for us", "", "a:za/n2 b:zb/n3", "a", "-", true },
+        { "node hints alone, none for us", "", "a/n2 b/n3", "a,b", "-", true },
+        { "neither Local", "x", "a+l b", "a,b", "-", true },
+        { "eL, empty", "eL x", "", "", "", false },
+        { "eL, remote", "eL x", "a b", "a,b", "", true },
+        { "eL, local", "eL x", "a+l b+l", "a,b", "a,b", true },
+        { "both L, local", "iL eL x", "a+l b+l", "a,b", "a,b", true },
+        { "iL, terminating local", "iL", "a b+l(T)", "-", "b", true },
     };
 
     EPSFIX_CHECK(rows);
