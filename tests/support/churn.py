@@ -24,6 +24,21 @@ LARGE = (64, 65, 66, 300, 550, 551, 600, 700)
 PODS = {"p%d" % i: ("10.10.1.%d" % (i + 2), "2001:db8:10:1::%d" % (i + 2))
         for i in range(6)}
 
+# External addresses: of nobody, of this node, of Services, of another family
+# than the Service is, and none at all.
+OUTER = ["203.0.113.%d" % i for i in range(1, 5)] + [
+    "2001:db8:3::%d" % i for i in range(1, 4)] + [
+    NODE_IP, "2001:db8:2::11", "10.10.1.1", "10.96.0.3", "2001:db8:96::3",
+    "203.0.113.002", "169.254.0.252"]
+BAD_OUTER = ["", "203.0.113", "127.0.0.1", "224.0.0.1", "x"]
+RANGES = ["198.51.100.0/24", " 198.51.100.7/24 ", "198.51.100.64/26",
+          "10.10.0.0/16", "192.0.2.0/24", "2001:db8:4::/48",
+          "2001:db8:2::/64", "198.51.100.9/32"]
+ALL_RANGES = ["0.0.0.0/0", "::/0", "203.0.113.7/0"]
+BAD_RANGES = ["198.51.100.0", "198.51.100.0/33", "", "x/8"]
+NODE_PORTS = (30080, 30081, 30082, 30083, 31000)
+TIMEOUTS = (1, 60, 10800, 65535, 65536, 86400)
+
 # Other Nodes: few networks and addresses, some of them bad.
 PEERS = ["m%d" % i for i in range(1, 8)]
 PEER_V4 = ["10.10.%d.0/24" % i for i in range(30, 36)]
@@ -45,6 +60,9 @@ STEPS = {
     "edit_ports": 8, "edit_families": 5, "edit_policy": 5, "edit_kind": 4,
     "edit_proxy_name": 3, "edit_flags": 3, "swap_addresses": 4,
     "share_address": 2, "touch_service": 1,
+    "edit_type": 6, "edit_node_ports": 6, "edit_external_ips": 6,
+    "edit_ingress": 8, "edit_ranges": 5, "edit_external_policy": 5,
+    "edit_affinity": 5,
     "replace_slice": 12, "delete_slice": 3, "recreate_slice": 3,
     "edit_endpoints": 14, "edit_conditions": 8, "edit_hints": 4,
     "edit_slice_ports": 3, "move_slice": 4, "share_endpoints": 4,
@@ -183,10 +201,23 @@ class Churn:
         if self.chance(4):
             more["internalTrafficPolicy"] = self.rng.choice(
                 ("Local", "Local", "Cluster", None))
-        return objects.service(
+        svc = objects.service(
             namespace, name, self._ports(), addresses or self._addresses(),
             labels=labels, uid="uid-%d" % self._n_uids,
             created="2026-01-01T00:00:0%dZ" % self.rng.randrange(4), **more)
+        for change in (self._set_type, self._set_external_ips,
+                       self._set_ingress, self._set_ranges,
+                       self._set_affinity):
+            if self.chance(3):
+                change(svc)
+        return svc
+
+    def _change_service(self, change):
+        """Changes one that exists by a function."""
+        svc = self._service()
+        if svc:
+            change(svc)
+            self._put(svc)
 
     def replace_service(self):
         """Created, or replaced by another one."""
@@ -280,6 +311,113 @@ class Churn:
             self._set_addresses(svc, self._addresses())
         self._put(svc)
 
+    # What leads in from outside.
+
+    def _set_node_ports(self, svc):
+        for port in svc["spec"]["ports"]:
+            port.pop("nodePort", None)
+            if not self.chance(4):
+                port["nodePort"] = self.rng.choice(NODE_PORTS)
+
+    def _set_type(self, svc):
+        spec = svc["spec"]
+        spec["type"] = self.rng.choice(("ClusterIP", "NodePort",
+                                        "LoadBalancer", "LoadBalancer"))
+        if spec["type"] == "ClusterIP":
+            for port in spec["ports"]:
+                port.pop("nodePort", None)
+            # Sometimes the controller is slower.
+            if not self.chance(3):
+                svc["status"] = {"loadBalancer": {}}
+        else:
+            self._set_node_ports(svc)
+            if spec["type"] == "LoadBalancer":
+                self._set_ingress(svc)
+
+    def _outer(self, most):
+        addresses = self.some(OUTER, most)
+        if self.chance(8):
+            addresses.append(self.rng.choice(BAD_OUTER))
+        if addresses and self.chance(8):
+            addresses.append(addresses[0])
+        return addresses
+
+    def _set_external_ips(self, svc):
+        svc["spec"]["externalIPs"] = self._outer(3)
+
+    def _set_ingress(self, svc):
+        entries = []
+        for address in self._outer(3):
+            entry = {"ip": address}
+            mode = self.rng.choice((None, None, "VIP", "Proxy"))
+            if mode:
+                entry["ipMode"] = mode
+            entries.append(entry)
+        if self.chance(4):
+            entries.append({"hostname": "lb.example.com"})
+        self.rng.shuffle(entries)
+        svc["status"] = {"loadBalancer": {"ingress": entries}}
+
+    def _set_ranges(self, svc):
+        ranges = self.some(RANGES, 4)
+        if self.chance(5):
+            ranges.append(self.rng.choice(ALL_RANGES))
+        if self.chance(8):
+            ranges.append(self.rng.choice(BAD_RANGES))
+        self.rng.shuffle(ranges)
+        svc["spec"]["loadBalancerSourceRanges"] = ranges
+
+    def _set_affinity(self, svc):
+        spec = svc["spec"]
+        spec.pop("sessionAffinityConfig", None)
+        spec["sessionAffinity"] = "None" if self.chance(4) else "ClientIP"
+        if not self.chance(3):
+            spec["sessionAffinityConfig"] = {"clientIP": {
+                "timeoutSeconds": self.rng.choice(TIMEOUTS)}}
+
+    def edit_type(self):
+        """ClusterIP, NodePort or LoadBalancer, in place."""
+        self._change_service(self._set_type)
+
+    def edit_node_ports(self):
+        """Other NodePorts, or none, whatever the type."""
+        self._change_service(self._set_node_ports)
+
+    def edit_external_ips(self):
+        """externalIPs."""
+        self._change_service(self._set_external_ips)
+
+    def edit_ingress(self):
+        """The load balancer's addresses: others, or one more, one less, or
+        one of another mode."""
+        svc = self._service()
+        if not svc:
+            return
+        old = svc["status"]["loadBalancer"].get("ingress")
+        if not old or self.chance(2):
+            self._set_ingress(svc)
+        elif self.chance(2):
+            del old[self.rng.randrange(len(old))]
+        else:
+            self.rng.choice(old)["ipMode"] = self.rng.choice(
+                ("VIP", "Proxy"))
+        self._put(svc)
+
+    def edit_ranges(self):
+        """loadBalancerSourceRanges."""
+        self._change_service(self._set_ranges)
+
+    def edit_external_policy(self):
+        """externalTrafficPolicy."""
+        def change(svc):
+            svc["spec"]["externalTrafficPolicy"] = self.rng.choice(
+                ("Local", "Local", "Cluster"))
+        self._change_service(change)
+
+    def edit_affinity(self):
+        """On, off, or of another time."""
+        self._change_service(self._set_affinity)
+
     def edit_proxy_name(self):
         """The label that leaves a Service to another proxy."""
         svc = self._service()
@@ -297,7 +435,7 @@ class Churn:
                 {"publishNotReadyAddresses": True},
                 {"publishNotReadyAddresses": False},
                 {"sessionAffinity": "None"},
-                {"type": "NodePort", "externalTrafficPolicy": "Local"},
+                {"allocateLoadBalancerNodePorts": False},
                 {"trafficDistribution": "PreferClose"})))
             self._put(svc)
 

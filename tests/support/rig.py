@@ -27,10 +27,11 @@ POD_CIDRS = ("10.10.1.0/24", "2001:db8:10:1::/64")
 SERVICE_NETWORKS = ("10.96.", "2001:db8:96:")
 ROUTE_PROTOCOL = "201"
 OURS = 0xf9                     # First byte of our cookies.
-CATEGORY_SERVICE = 3
+CATEGORY_SERVICE, CATEGORY_AFFINITY = 3, 7
 COOKIE = re.compile(r"\bcookie=0x([0-9a-f]+)")
 PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 GROUP = re.compile(r"\b(group_id=|group:)(\d+)")
+REGISTER = re.compile(r"\b(reg7=|set_field:)(0x[0-9a-f]+)((?:->reg7)?)")
 
 EXTRA_BUCKET = 0x7fffffff       # It only evens out the slots of dp_hash.
 
@@ -68,16 +69,24 @@ def without_ids(line, names):
         value = int(match[1], 16)
         if value >> 40 & 0xff == CATEGORY_SERVICE:
             return "cookie=<%s>" % names.get(value & 0xffffffff, "?")
+        if value >> 40 & 0xff == CATEGORY_AFFINITY:
+            return "cookie=<affinity>"
         return match[0]
 
     def group(match):
-        value = int(match[2])
-        if value >> 30 != 1:
-            return match[0]
-        name = names.get((value & 0x3fffffff) >> 9, "?")
-        return "%s<%s>+%d" % (match[1], name, value & 0x1ff)
+        return match[1] + numbered(int(match[2]), match[2])
 
-    return GROUP.sub(group, COOKIE.sub(cookie, line))
+    def register(match):
+        return match[1] + numbered(int(match[2], 16), match[2]) + match[3]
+
+    def numbered(value, text):
+        if value >> 30 != 1:
+            return text
+        name = names.get((value & 0x3fffffff) >> 9, "?")
+        return "<%s>+%d" % (name, value & 0x1ff)
+
+    line = REGISTER.sub(register, COOKIE.sub(cookie, line))
+    return GROUP.sub(group, line)
 
 
 def service_flow(flows, address, port, proto):
