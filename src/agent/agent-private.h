@@ -10,6 +10,7 @@
 #include "ofproxyd/agent/agent.h"
 #include "ofproxyd/flow/flowtab.h"
 #include "ofproxyd/host/host.h"
+#include "ofproxyd/host/nodeips.h"
 #include "ofproxyd/host/rules.h"
 #include "ofproxyd/kube/kube.h"
 #include "ofproxyd/model/model.h"
@@ -29,6 +30,7 @@ struct agent {
     struct ofconn *ofconn;
     struct host *host;
     struct rules *rules;
+    struct nodeips *nodeips;
     struct services *services;
     struct local *local;
     struct net *net;
@@ -39,6 +41,7 @@ struct agent {
     bool bridge_ok;
     bool bridge_seen;       /* The bridge has existed. */
     bool local_changed;     /* The node or a pod wants something else. */
+    uint64_t ips_seqno;     /* Of the node's addresses, as Services know. */
     bool complete;          /* All was listed and rendered once. */
     long long int retry_ms; /* Of the next set-aside object, or LLONG_MAX. */
 

@@ -102,6 +102,22 @@ create_ofconn(struct agent *a)
     free(target);
 }
 
+static void
+create_nodeips(struct agent *a)
+{
+    const char *ours[] = { a->cfg->host_gateway, a->cfg->ovs_bridge,
+                           CFG_TUNNEL_PORT_NAME };
+
+    a->nodeips = nodeips_create();
+    nodeips_set(a->nodeips,
+                &(struct nodeips_want){
+                    .not_ifaces = ours,
+                    .n_not_ifaces = ARRAY_SIZE(ours),
+                    .cidrs = a->cfg->antrea_proxy_node_port_addresses.cidrs,
+                    .n_cidrs = a->cfg->antrea_proxy_node_port_addresses.n,
+                });
+}
+
 static int
 create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
 {
@@ -136,8 +152,8 @@ server_ip(const char *url)
     host = host ? host + strlen("://") : url;
     host += *host == '[';
     ovs_strlcpy(text, host,
-                MIN(sizeof text, strcspn(host, host[-1] == '[' ? "]" : ":/")
-                                     + 1));
+                MIN(sizeof text,
+                    strcspn(host, host[-1] == '[' ? "]" : ":/") + 1));
     if (ip_from_string(text, &ip)) {
         memset(&ip, 0, sizeof ip);
     }
@@ -164,6 +180,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     flowtab_set_linger(a->flowtab, GROUP_LINGER_MS);
     a->host = host_create();
     a->rules = rules_create();
+    create_nodeips(a);
     a->services = services_create(a->model, a->flowtab, a->cfg);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
@@ -182,6 +199,8 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     });
     a->ways = ways_create(&(struct ways_cfg){
         .host = a->host,
+        .rules = a->rules,
+        .nodeips = a->nodeips,
         .services = a->services,
         .net = a->net,
         .local = a->local,
@@ -214,6 +233,7 @@ agent_destroy(struct agent *a)
     flowtab_destroy(a->flowtab);
     net_destroy(a->net);
     services_destroy(a->services);
+    nodeips_destroy(a->nodeips);
     rules_destroy(a->rules);
     host_destroy(a->host);
     model_destroy(a->model);
@@ -389,8 +409,15 @@ measure(struct agent *a)
 static void
 run_network(struct agent *a, const struct ovsdb_state *db)
 {
+    const struct nodeips_state *ips = nodeips_state(a->nodeips);
+
+    nodeips_run(a->nodeips);
+    if (ips->seqno != a->ips_seqno) {
+        a->ips_seqno = ips->seqno;
+        services_set_node_ips(a->services, ips->ips, ips->n_ips);
+    }
     net_run_uplink(a->net);
-    a->local_changed |= local_run(a->local, db, net_uplink(a->net),
+    a->local_changed |= local_run(a->local, db, net_uplink(a->net), ips,
                                   a->complete && net_is_known(a->net));
     a->local_changed |=
         net_run(a->net, local_node(a->local), may_render(a), a->complete);
@@ -446,6 +473,7 @@ agent_wait(struct agent *a)
     }
     host_wait(a->host);
     rules_wait(a->rules);
+    nodeips_wait(a->nodeips);
     net_wait(a->net);
     if (a->pacer.due_ms != LLONG_MAX) {
         poll_timer_wait_until(a->pacer.due_ms);

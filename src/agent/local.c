@@ -18,8 +18,9 @@ VLOG_DEFINE_THIS_MODULE(local);
 
 struct local {
     struct local_cfg cfg;
-    uint64_t db_seqno, nodes_seqno, uplink_seqno; /* Of what was rendered
-                                                   * last. */
+    uint64_t db_seqno, nodes_seqno, uplink_seqno, ips_seqno; /* Of what was
+                                                              * rendered
+                                                              * last. */
 
     /* What flows and host depend on. */
     struct pipe_node node;
@@ -51,6 +52,7 @@ local_create(const struct local_cfg *cfg)
     l->node.mode = cfg->cfg->traffic_encap_mode;
     l->node.meter_id = LOCAL_METER_ID;
     l->node.pod_cidrs = l->pod_cidrs;
+    l->node.serves_node_ports = cfg->cfg->antrea_proxy_proxy_all;
     return l;
 }
 
@@ -207,6 +209,20 @@ read_link(struct local *l, const struct uplink_state *up)
     return true;
 }
 
+/* Returns true if there are other NodePort addresses. */
+static bool
+read_node_port_ips(struct local *l, const struct nodeips_state *ips)
+{
+    l->node.node_port_ips = ips->node_ports;
+    l->node.n_node_port_ips =
+        l->node.serves_node_ports ? ips->n_node_ports : 0;
+    if (ips->seqno == l->ips_seqno) {
+        return false;
+    }
+    l->ips_seqno = ips->seqno;
+    return l->node.serves_node_ports;
+}
+
 static void
 read_ports(struct local *l, const struct ovsdb_state *db)
 {
@@ -350,11 +366,15 @@ want_host(struct local *l)
     w->n_addresses = 0;
     w->neighs = l->want_neighs;
     w->n_neighs = 0;
+    memset(w->marked_via, 0, sizeof w->marked_via);
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         if (ip_is_none(&l->node.gateway_ips[f])) {
             continue;
         }
         l->want_addrs[w->n_addresses++] = l->gateway_addrs[f];
+        if (l->cfg.cfg->antrea_proxy_proxy_all) {
+            w->marked_via[f] = pipe_virtual_ip(f);
+        }
         l->want_neighs[w->n_neighs].ip = pipe_virtual_ip(f);
         l->want_neighs[w->n_neighs++].mac = pipe_virtual_mac();
     }
@@ -363,20 +383,22 @@ want_host(struct local *l)
 
 bool
 local_run(struct local *l, const struct ovsdb_state *db,
-          const struct uplink_state *up, bool complete)
+          const struct uplink_state *up, const struct nodeips_state *ips,
+          bool complete)
 {
     bool completed = complete != l->complete;
-    bool changed = false;
+    bool changed = read_node_port_ips(l, ips);
     size_t n = 0;
 
     if (!db->bridge_ok) {
+        l->ips_seqno = 0;
         return false;
     }
     if (model_nodes_seqno(l->cfg.model) != l->nodes_seqno
         || up->seqno != l->uplink_seqno) {
         l->nodes_seqno = model_nodes_seqno(l->cfg.model);
         l->uplink_seqno = up->seqno;
-        changed = read_addresses(l, up);
+        changed |= read_addresses(l, up);
         changed |= read_link(l, up);
     }
     if (changed || completed || db->seqno != l->db_seqno) {

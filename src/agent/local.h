@@ -15,6 +15,7 @@
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/flowtab.h"
 #include "ofproxyd/host/host.h"
+#include "ofproxyd/host/nodeips.h"
 #include "ofproxyd/host/uplink.h"
 #include "ofproxyd/model/model.h"
 #include "ofproxyd/pipeline/pipeline.h"
@@ -41,12 +42,14 @@ struct local_cfg {
 struct local *local_create(const struct local_cfg *);
 void local_destroy(struct local *); /* NULL is allowed. */
 
-/* Follows 'db', the model and the transport link, whose addresses the gateway
- * has in networkPolicyOnly.  Cheap when nothing changed.  'complete' tells
- * that all objects have been listed, so that what is not wanted of the host
- * goes.  Returns true if the wishes for the bridge changed. */
+/* Follows 'db', the model, the transport link, whose addresses the gateway has
+ * in networkPolicyOnly, and the node's addresses.  Cheap when nothing changed.
+ * 'complete' tells that all objects have been listed, so that what is not
+ * wanted of the host goes.  Returns true if the wishes for the bridge
+ * changed. */
 bool local_run(struct local *, const struct ovsdb_state *db,
-               const struct uplink_state *, bool complete);
+               const struct uplink_state *, const struct nodeips_state *,
+               bool complete);
 
 /* All objects have been listed and the switch was read; what is not wanted
  * goes from now on.  A node without a Node object, or without pod CIDRs, keeps
@@ -54,7 +57,8 @@ bool local_run(struct local *, const struct ovsdb_state *db,
 void local_adopt(struct local *);
 
 /* The node as the pipeline sees it.  Its pod CIDRs stay in place until the
- * next local_run(). */
+ * next local_run(), and its NodePort addresses until the next
+ * nodeips_run(). */
 const struct pipe_node *local_node(const struct local *);
 
 /* True if nothing is missing that the node's flows are made of: without it

@@ -479,6 +479,9 @@ set_rules(struct net *n, bool complete)
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         want.gateway_ips[f] = n->node.gateway_ips[f];
         want.virtual_ips[f] = pipe_virtual_ip(f);
+        if (cfg->antrea_proxy_proxy_all && !ip_is_none(&want.gateway_ips[f])) {
+            want.node_port_ips[f] = pipe_node_port_ip(f);
+        }
         want.transport[f] = up->addrs[f].ip;
     }
     if (cfg->ofproxyd_tunnel_notrack) {

@@ -250,6 +250,7 @@ format_parts(const struct agent *a, struct ds *ds)
     ds_put_cstr(ds, "host: ");
     host_format_state(a->host, ds);
     ds_put_cstr(ds, "packet rules: ");
+    nodeips_format(a->nodeips, ds);
     rules_format_state(a->rules, ds);
 }
 

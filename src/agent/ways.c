@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which routes the host needs. */
+/* Which routes the host needs, and which ports at which addresses it leads
+ * into the bridge. */
 
 #include "ways.h"
 
@@ -12,6 +13,11 @@ struct ways {
     struct ways_cfg cfg;
     bool set;
     struct ip srcs[N_IP_FAMILIES]; /* As they were set with. */
+
+    /* NodePort addresses that the rules know. */
+    uint64_t ips_seqno; /* They are of. */
+    struct ip *ips;
+    size_t n_ips;
 };
 
 struct ways *
@@ -26,7 +32,10 @@ ways_create(const struct ways_cfg *cfg)
 void
 ways_destroy(struct ways *w)
 {
-    free(w);
+    if (w) {
+        free(w->ips);
+        free(w);
+    }
 }
 
 static const struct pipe_node *
@@ -110,16 +119,26 @@ add_net_route(const struct host_route *route, void *list_)
     list->n++;
 }
 
+static void
+add_virtual_route(struct route_list *list, const struct ip *ip)
+{
+    struct cidr dst = host_cidr(ip);
+
+    list->n += make_service_route(list->ways, &dst, next_route(list));
+}
+
 /* What the host asks itself by way of a Service arrives from the virtual
- * address; the answers have to go back to the gateway. */
+ * address; the answers have to go back to the gateway.  What is sent to a
+ * NodePort gets the other one. */
 static void
 add_virtual_routes(struct route_list *list)
 {
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         struct ip ip = pipe_virtual_ip(f);
-        struct cidr dst = host_cidr(&ip);
+        struct ip node_port_ip = pipe_node_port_ip(f);
 
-        list->n += make_service_route(list->ways, &dst, next_route(list));
+        add_virtual_route(list, &ip);
+        add_virtual_route(list, &node_port_ip);
     }
 }
 
@@ -158,18 +177,90 @@ set_all(struct ways *w)
 /* Changes. */
 
 static void
-change_service(struct ways *w, const struct addr_change *change)
+change_cluster_ip(struct ways *w, const struct addr_change *change)
 {
     struct host_route route;
 
-    if (change->kind != PIPE_CLUSTER_IP
-        || !make_ip_route(w, &change->ip, &route)) {
+    if (!make_ip_route(w, &change->ip, &route)) {
         return;
     } else if (change->gone) {
         host_unwant_route(w->cfg.host, &route.dst);
     } else {
         host_want_route(w->cfg.host, &route);
     }
+}
+
+static void
+change_port(struct ways *w, const struct addr_change *change)
+{
+    bool external = change->kind == PIPE_EXTERNAL;
+    struct rules_port port = {
+        .ip = external ? change->ip
+              : change->family == IP_V4
+                  ? ip_from_v4(0)
+                  : (struct ip){ .in6 = IN6ADDR_ANY_INIT },
+        .proto = change->proto,
+        .port = change->port,
+    };
+
+    (change->gone ? rules_remove_port : rules_add_port)(
+        w->cfg.rules, external ? RULES_EXTERNAL : RULES_NODE_PORTS, &port);
+}
+
+static void
+change_services(struct ways *w, bool stale)
+{
+    size_t n;
+    struct addr_change *changes =
+        services_take_addr_changes(w->cfg.services, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (changes[i].kind != PIPE_CLUSTER_IP) {
+            change_port(w, &changes[i]);
+        } else if (!stale) {
+            change_cluster_ip(w, &changes[i]);
+        }
+    }
+    free(changes);
+}
+
+static void
+change_node_port_ip(struct ways *w, const struct ip *ip, bool gone)
+{
+    struct cidr cidr = host_cidr(ip);
+
+    (gone ? rules_remove_member
+          : rules_add_member)(w->cfg.rules, RULES_NODE_PORT_ADDRS, &cidr);
+}
+
+/* The NodePort addresses: new ones come before old ones go. */
+static void
+change_node_port_ips(struct ways *w)
+{
+    const struct nodeips_state *s = nodeips_state(w->cfg.nodeips);
+
+    if (s->seqno == w->ips_seqno) {
+        return;
+    }
+
+    size_t n = s->n_node_ports;
+    struct ip *ips = xmalloc((n + 1) * sizeof *ips);
+    if (n) {
+        memcpy(ips, s->node_ports, n * sizeof *ips);
+    }
+    if (s->localhost) {
+        ips[n++] = ip_from_v4(htonl(INADDR_LOOPBACK));
+    }
+    for (size_t i = 0; i < n; i++) {
+        change_node_port_ip(w, &ips[i], false);
+    }
+    for (size_t i = 0; i < w->n_ips; i++) {
+        change_node_port_ip(w, &w->ips[i], true);
+    }
+    free(w->ips);
+    w->ips = ips;
+    w->n_ips = n;
+    w->ips_seqno = s->seqno;
 }
 
 static void
@@ -193,23 +284,25 @@ is_stale(const struct ways *w)
 void
 ways_run(struct ways *w)
 {
-    size_t n_services, n_net;
-    struct addr_change *services =
-        services_take_addr_changes(w->cfg.services, &n_services);
+    size_t n_net;
     struct net_route *net = net_take_routes(w->cfg.net, &n_net);
+    bool stale = is_stale(w);
 
-    if (is_stale(w)) {
+    change_services(w, stale);
+    if (w->cfg.cfg->antrea_proxy_proxy_all) {
+        change_node_port_ips(w);
+        host_set_localhost(w->cfg.host,
+                           nodeips_state(w->cfg.nodeips)->localhost
+                               && rules_guard_localhost(w->cfg.rules));
+    }
+    if (stale) {
         set_all(w);
         w->set = true;
         memcpy(w->srcs, own_node(w)->gateway_ips, sizeof w->srcs);
     } else {
-        for (size_t i = 0; i < n_services; i++) {
-            change_service(w, &services[i]);
-        }
         for (size_t i = 0; i < n_net; i++) {
             change_net(w, &net[i]);
         }
     }
-    free(services);
     free(net);
 }

@@ -2,11 +2,14 @@
 #ifndef OFPROXYD_AGENT_WAYS_H
 #define OFPROXYD_AGENT_WAYS_H 1
 
-/* The host's routes: to Services and what answers for them, and to the pods of
- * other nodes.  (To those of this node the gateway's address leads; with
+/* What leads packets from the host into the bridge and to other nodes: the
+ * routes to cluster IPs and what answers for them, and to the pods of other
+ * nodes; and, for NodePorts and external addresses, which no route can tell
+ * from other ports of the same address, members of the packet rules' sets.
+ * (To the pods of this node the gateway's address leads; with
  * networkPolicyOnly the primary CNI's routes do.)
  *
- * All of them are set when they are known for the first time, and when the
+ * All routes are set when they are known for the first time, and when the
  * gateway's addresses change, which are their sources; from then on only
  * changes are passed on. */
 
@@ -14,6 +17,8 @@
 #include "net.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/host/host.h"
+#include "ofproxyd/host/nodeips.h"
+#include "ofproxyd/host/rules.h"
 #include "services.h"
 
 struct ways;
@@ -21,6 +26,8 @@ struct ways;
 /* All must live longer. */
 struct ways_cfg {
     struct host *host;
+    struct rules *rules;
+    const struct nodeips *nodeips;
     struct services *services;
     struct net *net;
     const struct local *local;

@@ -46,7 +46,9 @@ gather(const struct hostnl_event *event, void *f_)
     bool ours = false;
 
     switch (event->kind) {
-    case HOSTNL_ROUTE: ours = event->route.protocol == HOST_RTPROT; break;
+    case HOSTNL_ROUTE:
+    case HOSTNL_OWN_ROUTE: ours = event->route.protocol == HOST_RTPROT; break;
+    case HOSTNL_RULE: ours = true; break;
     case HOSTNL_NEIGH:
         ours = event->neigh.protocol == HOST_RTPROT
                && event->neigh.ifindex == f->gateway;
@@ -78,6 +80,14 @@ name_of(const struct cleanup *c, const struct hostnl_event *event)
     case HOSTNL_ROUTE:
         return xasprintf("route to %s",
                          cidr_to_string(&event->route.dst, buf));
+    case HOSTNL_OWN_ROUTE:
+        return xasprintf("route to %s of table %d",
+                         cidr_to_string(&event->route.dst, buf),
+                         HOST_RT_TABLE);
+    case HOSTNL_RULE:
+        return xasprintf("%s routing rule %u to table %u",
+                         ip_family_name(event->rule.family),
+                         event->rule.priority, event->rule.table);
     case HOSTNL_ADDR:
         return xasprintf("address %s of link %s",
                          cidr_to_string(&event->addr.cidr, buf), c->gateway);
@@ -93,7 +103,9 @@ static int
 del(struct hostnl *nl, const struct hostnl_event *event, struct err *err)
 {
     switch (event->kind) {
-    case HOSTNL_ROUTE: return hostnl_route_del(nl, &event->route, err);
+    case HOSTNL_ROUTE:
+    case HOSTNL_OWN_ROUTE: return hostnl_route_del(nl, &event->route, err);
+    case HOSTNL_RULE: return hostnl_rule_del(nl, &event->rule, err);
     case HOSTNL_ADDR: return hostnl_addr_del(nl, &event->addr, err);
     case HOSTNL_NEIGH: return hostnl_neigh_del(nl, &event->neigh, err);
     case HOSTNL_LINK: break;
@@ -167,7 +179,10 @@ host_cleanup(const char *gateway, struct ds *done, struct ds *left,
         return error;
     }
 
-    /* Routes first: they use the addresses as their source. */
+    /* Rules before their table; routes before the addresses, which are their
+     * source. */
+    remove_all(&c, HOSTNL_RULE, 0);
+    remove_all(&c, HOSTNL_OWN_ROUTE, 0);
     remove_all(&c, HOSTNL_ROUTE, 0);
     error = hostnl_link_get(c.nl, gateway, &link);
     if (!error) {

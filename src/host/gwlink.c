@@ -543,6 +543,8 @@ gwlink_changed(struct gwlink *gw, const struct hostnl_event *event)
     case HOSTNL_NEIGH:
         return event->neigh.ifindex == gw->ifindex
                && neigh_changed(gw, &event->neigh, event->gone);
+    case HOSTNL_OWN_ROUTE:
+    case HOSTNL_RULE: return false;
     }
     OVS_NOT_REACHED();
 }

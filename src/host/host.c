@@ -28,6 +28,7 @@
 
 #include "gwlink.h"
 #include "hostnl.h"
+#include "markway.h"
 #include "ofproxyd/base/backoff.h"
 #include "procsys.h"
 #include "routes.h"
@@ -59,8 +60,10 @@ struct host {
 
     bool wanted; /* There is something to keep. */
     bool forwarding;
+    bool localhost;
     char *uplink; /* Or NULL. */
     struct gwlink gw;
+    struct markway markway;
     struct routes routes;
     struct procsys procsys;
 
@@ -82,6 +85,7 @@ host_create(void)
 
     gwlink_init(&h->gw);
     routes_init(&h->routes);
+    markway_init(&h->markway);
     h->drift_ms = LLONG_MAX;
     h->retry_ms = LLONG_MAX;
     h->last_ms = LLONG_MIN / 2;
@@ -96,6 +100,7 @@ host_destroy(struct host *h)
         hostnl_close(h->nl);
         gwlink_uninit(&h->gw);
         routes_uninit(&h->routes);
+        markway_uninit(&h->markway);
         free(h->uplink);
         free(h);
     }
@@ -118,7 +123,8 @@ host_set(struct host *h, const struct host_want *w)
         return;
     }
 
-    bool check = gwlink_set(&h->gw, w) || !was_wanted
+    bool marked = markway_set(&h->markway, w);
+    bool check = gwlink_set(&h->gw, w) || marked || !was_wanted
                  || w->forwarding != h->forwarding
                  || !nullable_string_is_equal(h->uplink, w->uplink);
     h->forwarding = w->forwarding;
@@ -168,6 +174,16 @@ host_add_pod_link(struct host *h, const char *link)
     procsys_tune_pod_link(&h->procsys, link);
 }
 
+void
+host_set_localhost(struct host *h, bool localhost)
+{
+    if (h->localhost != localhost) {
+        h->localhost = localhost;
+        h->check = true;
+        h->due_ms = time_msec();
+    }
+}
+
 /* Notifications. */
 
 /* Something has to be repaired: puts it off until a pause. */
@@ -187,7 +203,7 @@ take_event(const struct hostnl_event *event, void *h_)
 {
     struct host *h = h_;
 
-    if (gwlink_changed(&h->gw, event)) {
+    if (gwlink_changed(&h->gw, event) || markway_changed(&h->markway, event)) {
         h->check = true;
         drifted(h);
     }
@@ -275,6 +291,7 @@ check_all(struct host *h)
 
     if (!error) {
         procsys_tune_link(&h->procsys, h->gw.name, gwlink_wants_ipv6(&h->gw));
+        procsys_set_localhost(&h->procsys, h->gw.name, h->localhost);
         error = gwlink_get_up(&h->gw, h->nl);
     }
     if (error) {
@@ -291,6 +308,9 @@ check_all(struct host *h)
     if (!error) {
         gwlink_repair_connected(&h->gw, h->nl);
         error = gwlink_repair_neighs(&h->gw, h->nl);
+    }
+    if (!error) {
+        error = markway_repair(&h->markway, h->nl, h->gw.ifindex);
     }
     if (!error && h->forwarding) {
         set_forwarding(h, d.ra_ifindex);
@@ -397,7 +417,7 @@ host_run(struct host *h)
     if (host_in_sync(h)) {
         backoff_reset(&h->backoff);
     } else if (h->failed || routes_have_failed(&h->routes)
-               || !gwlink_in_sync(&h->gw)) {
+               || !gwlink_in_sync(&h->gw) || !markway_in_sync(&h->markway)) {
         retry_later(h);
     }
 }
@@ -429,8 +449,8 @@ bool
 host_in_sync(const struct host *h)
 {
     return h->wanted && h->nl && !h->check && !h->failed
-           && gwlink_in_sync(&h->gw) && !routes_pending(&h->routes)
-           && !routes_have_failed(&h->routes);
+           && gwlink_in_sync(&h->gw) && markway_in_sync(&h->markway)
+           && !routes_pending(&h->routes) && !routes_have_failed(&h->routes);
 }
 
 bool
@@ -450,4 +470,5 @@ host_format_state(const struct host *h, struct ds *ds)
     ds_put_format(ds, "%s\n", host_in_sync(h) ? "in sync" : "not in sync");
     gwlink_format(&h->gw, ds);
     routes_format(&h->routes, ds);
+    markway_format(&h->markway, ds);
 }

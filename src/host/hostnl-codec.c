@@ -6,6 +6,7 @@
 
 #include "hostnl-codec.h"
 
+#include <linux/fib_rules.h>
 #include <linux/if_addr.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -15,6 +16,8 @@
 #include <netlink/attr.h>
 #include <openvswitch/util.h>
 #include <util.h>
+
+#include "ofproxyd/host/host.h"
 
 /* Both came late to the kernel's headers; older kernels ignore them. */
 #define ATTR_IFA_PROTO    11
@@ -119,7 +122,7 @@ decode_route(struct nlmsghdr *nlh, struct hostnl_route *r)
     }
     uint32_t table =
         tb[RTA_TABLE] ? nla_get_u32(tb[RTA_TABLE]) : rtm->rtm_table;
-    if (table != RT_TABLE_MAIN) {
+    if (table != RT_TABLE_MAIN && table != HOST_RT_TABLE) {
         return false;
     }
 
@@ -130,6 +133,7 @@ decode_route(struct nlmsghdr *nlh, struct hostnl_route *r)
         .protocol = rtm->rtm_protocol,
         .type = rtm->rtm_type,
         .tos = rtm->rtm_tos,
+        .own_table = table != RT_TABLE_MAIN,
         .multipath = tb[RTA_MULTIPATH] != NULL,
         .onlink = (rtm->rtm_flags & RTNH_F_ONLINK) != 0,
     };
@@ -165,6 +169,50 @@ decode_neigh(struct nlmsghdr *nlh, struct hostnl_neigh *n)
     return get_ip(tb[NDA_DST], ndm->ndm_family, &n->ip);
 }
 
+/* The attributes that our rules have. */
+static bool
+is_of_our_rules(int attr)
+{
+    return attr == FRA_PRIORITY || attr == FRA_FWMARK || attr == FRA_FWMASK
+           || attr == FRA_TABLE || attr == FRA_PROTOCOL;
+}
+
+/* These, the kernel tells of every rule: -1 stands for none. */
+static bool
+says_nothing(const struct nlattr *attr)
+{
+    return (nla_type(attr) == FRA_SUPPRESS_PREFIXLEN
+            || nla_type(attr) == FRA_SUPPRESS_IFGROUP)
+           && nla_get_u32(attr) == UINT32_MAX;
+}
+
+static bool
+decode_rule(struct nlmsghdr *nlh, struct hostnl_rule *rule)
+{
+    struct nlattr *tb[FRA_MAX + 1];
+    const struct fib_rule_hdr *frh = nlmsg_data(nlh);
+
+    if (nlmsg_parse(nlh, sizeof *frh, tb, FRA_MAX, NULL) < 0
+        || (frh->family != AF_INET && frh->family != AF_INET6)
+        || !tb[FRA_PROTOCOL] || nla_get_u8(tb[FRA_PROTOCOL]) != HOST_RTPROT) {
+        return false;
+    }
+    *rule = (struct hostnl_rule){
+        .family = frh->family == AF_INET ? IP_V4 : IP_V6,
+        .priority = tb[FRA_PRIORITY] ? nla_get_u32(tb[FRA_PRIORITY]) : 0,
+        .mark = tb[FRA_FWMARK] ? nla_get_u32(tb[FRA_FWMARK]) : 0,
+        .mask = tb[FRA_FWMASK] ? nla_get_u32(tb[FRA_FWMASK]) : 0,
+        .table = tb[FRA_TABLE] ? nla_get_u32(tb[FRA_TABLE]) : frh->table,
+        .other = frh->src_len || frh->dst_len || frh->tos
+                 || frh->action != FR_ACT_TO_TBL
+                 || frh->flags & FIB_RULE_INVERT,
+    };
+    for (int i = 0; i <= FRA_MAX; i++) {
+        rule->other |= tb[i] && !is_of_our_rules(i) && !says_nothing(tb[i]);
+    }
+    return true;
+}
+
 bool
 hostnl_decode(struct nlmsghdr *nlh, struct hostnl_event *event)
 {
@@ -172,7 +220,8 @@ hostnl_decode(struct nlmsghdr *nlh, struct hostnl_event *event)
 
     memset(event, 0, sizeof *event);
     event->gone = type == RTM_DELLINK || type == RTM_DELADDR
-                  || type == RTM_DELROUTE || type == RTM_DELNEIGH;
+                  || type == RTM_DELROUTE || type == RTM_DELNEIGH
+                  || type == RTM_DELRULE;
     switch (type) {
     case RTM_NEWLINK:
     case RTM_DELLINK:
@@ -184,12 +233,19 @@ hostnl_decode(struct nlmsghdr *nlh, struct hostnl_event *event)
         return decode_addr(nlh, &event->addr);
     case RTM_NEWROUTE:
     case RTM_DELROUTE:
-        event->kind = HOSTNL_ROUTE;
-        return decode_route(nlh, &event->route);
+        if (!decode_route(nlh, &event->route)) {
+            return false;
+        }
+        event->kind = event->route.own_table ? HOSTNL_OWN_ROUTE : HOSTNL_ROUTE;
+        return true;
     case RTM_NEWNEIGH:
     case RTM_DELNEIGH:
         event->kind = HOSTNL_NEIGH;
         return decode_neigh(nlh, &event->neigh);
+    case RTM_NEWRULE:
+    case RTM_DELRULE:
+        event->kind = HOSTNL_RULE;
+        return decode_rule(nlh, &event->rule);
     default: return false;
     }
 }
@@ -241,6 +297,18 @@ hostnl_encode_dump(enum hostnl_kind kind, int family, int ifindex)
         const struct rtmsg rtm = { .rtm_family = family,
                                    .rtm_table = RT_TABLE_MAIN };
         return new_msg(RTM_GETROUTE, NLM_F_DUMP, &rtm, sizeof rtm);
+    }
+    case HOSTNL_OWN_ROUTE: {
+        const struct rtmsg rtm = { .rtm_family = family,
+                                   .rtm_table = RT_TABLE_UNSPEC };
+        struct nl_msg *msg =
+            new_msg(RTM_GETROUTE, NLM_F_DUMP, &rtm, sizeof rtm);
+        put_u32(msg, RTA_TABLE, HOST_RT_TABLE);
+        return msg;
+    }
+    case HOSTNL_RULE: {
+        const struct fib_rule_hdr frh = { .family = family };
+        return new_msg(RTM_GETRULE, NLM_F_DUMP, &frh, sizeof frh);
     }
     case HOSTNL_NEIGH: {
         const struct ndmsg ndm = { .ndm_family = family };
@@ -312,7 +380,7 @@ hostnl_encode_route(int type, int flags, const struct hostnl_route *r)
         .rtm_family = af(&r->dst.ip),
         .rtm_dst_len = r->dst.plen,
         .rtm_tos = r->tos,
-        .rtm_table = RT_TABLE_MAIN,
+        .rtm_table = r->own_table ? RT_TABLE_UNSPEC : RT_TABLE_MAIN,
         .rtm_protocol = r->protocol,
         .rtm_type = r->type,
         .rtm_scope = type == RTM_DELROUTE ? RT_SCOPE_NOWHERE
@@ -322,7 +390,12 @@ hostnl_encode_route(int type, int flags, const struct hostnl_route *r)
     };
     struct nl_msg *msg = new_msg(type, flags, &rtm, sizeof rtm);
 
-    put_ip(msg, RTA_DST, &r->dst.ip);
+    if (r->dst.plen) {
+        put_ip(msg, RTA_DST, &r->dst.ip);
+    }
+    if (r->own_table) {
+        put_u32(msg, RTA_TABLE, HOST_RT_TABLE);
+    }
     put_u32(msg, RTA_PRIORITY, r->metric);
     if (r->ifindex) {
         put_u32(msg, RTA_OIF, r->ifindex);
@@ -352,5 +425,23 @@ hostnl_encode_neigh(int type, int flags, const struct hostnl_neigh *n)
         ovs_assert(!nla_put(msg, NDA_LLADDR, sizeof n->mac, &n->mac));
         ovs_assert(!nla_put_u8(msg, ATTR_NDA_PROTOCOL, n->protocol));
     }
+    return msg;
+}
+
+struct nl_msg *
+hostnl_encode_rule(int type, int flags, const struct hostnl_rule *rule)
+{
+    const struct fib_rule_hdr frh = {
+        .family = rule->family == IP_V4 ? AF_INET : AF_INET6,
+        .table = RT_TABLE_UNSPEC,
+        .action = FR_ACT_TO_TBL,
+    };
+    struct nl_msg *msg = new_msg(type, flags, &frh, sizeof frh);
+
+    put_u32(msg, FRA_PRIORITY, rule->priority);
+    put_u32(msg, FRA_FWMARK, rule->mark);
+    put_u32(msg, FRA_FWMASK, rule->mask);
+    put_u32(msg, FRA_TABLE, rule->table);
+    ovs_assert(!nla_put_u8(msg, FRA_PROTOCOL, HOST_RTPROT));
     return msg;
 }

@@ -25,5 +25,7 @@ struct nl_msg *hostnl_encode_route(int type, int flags,
                                    const struct hostnl_route *);
 struct nl_msg *hostnl_encode_neigh(int type, int flags,
                                    const struct hostnl_neigh *);
+struct nl_msg *hostnl_encode_rule(int type, int flags,
+                                  const struct hostnl_rule *);
 
 #endif /* host/hostnl-codec.h */

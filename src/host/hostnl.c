@@ -49,7 +49,8 @@ join_groups(struct hostnl *nl, enum hostnl_scope scope)
     if (!failed && scope == HOSTNL_ALL) {
         failed = nl_socket_add_memberships(nl->events, RTNLGRP_IPV4_ROUTE,
                                            RTNLGRP_IPV6_ROUTE, RTNLGRP_NEIGH,
-                                           RTNLGRP_NONE);
+                                           RTNLGRP_IPV4_RULE,
+                                           RTNLGRP_IPV6_RULE, RTNLGRP_NONE);
     }
     return failed ? EPERM : 0;
 }
@@ -324,4 +325,21 @@ hostnl_neigh_del(struct hostnl *nl, const struct hostnl_neigh *neigh,
                  struct err *err)
 {
     return request(nl, hostnl_encode_neigh(RTM_DELNEIGH, 0, neigh), err);
+}
+
+int
+hostnl_rule_add(struct hostnl *nl, const struct hostnl_rule *rule,
+                struct err *err)
+{
+    return request(nl,
+                   hostnl_encode_rule(RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL,
+                                      rule),
+                   err);
+}
+
+int
+hostnl_rule_del(struct hostnl *nl, const struct hostnl_rule *rule,
+                struct err *err)
+{
+    return request(nl, hostnl_encode_rule(RTM_DELRULE, 0, rule), err);
 }

@@ -39,7 +39,8 @@ struct hostnl_addr {
     uint8_t protocol; /* Who added it; 0 if unknown. */
 };
 
-/* Of the main table; others are not reported. */
+/* Of the main table, or of ours (HOST_RT_TABLE), which are another kind;
+ * others are not reported. */
 struct hostnl_route {
     int ifindex; /* 0 with 'multipath'; in a request: the kernel finds the
                   * link that 'via' is on. */
@@ -50,9 +51,19 @@ struct hostnl_route {
     uint8_t protocol;
     uint8_t type; /* RTN_*. */
     uint8_t tos;
+    bool own_table; /* Not the main one. */
     bool multipath;
     bool onlink; /* 'via' is taken to be on the link, whatever the addresses
                   * say; needs 'ifindex'. */
+};
+
+/* Of those with our protocol number, HOST_RTPROT; others are not reported. */
+struct hostnl_rule {
+    enum ip_family family;
+    uint32_t priority;
+    uint32_t mark, mask;
+    uint32_t table;
+    bool other; /* Something else is there that we don't make. */
 };
 
 struct hostnl_neigh {
@@ -67,7 +78,9 @@ enum hostnl_kind {
     HOSTNL_LINK,
     HOSTNL_ADDR,
     HOSTNL_ROUTE,
-    HOSTNL_NEIGH
+    HOSTNL_NEIGH,
+    HOSTNL_OWN_ROUTE, /* In our table; a 'route', too. */
+    HOSTNL_RULE
 };
 
 /* Something that exists, or a change. */
@@ -79,6 +92,7 @@ struct hostnl_event {
         struct hostnl_addr addr;
         struct hostnl_route route;
         struct hostnl_neigh neigh;
+        struct hostnl_rule rule;
     };
 };
 
@@ -141,5 +155,12 @@ int hostnl_neigh_set(struct hostnl *, const struct hostnl_neigh *,
                      struct err *) OVS_WARN_UNUSED_RESULT;
 int hostnl_neigh_del(struct hostnl *, const struct hostnl_neigh *,
                      struct err *) OVS_WARN_UNUSED_RESULT;
+
+/* Adds a rule with our protocol number, EEXIST if there is the same; or
+ * removes exactly that one. */
+int hostnl_rule_add(struct hostnl *, const struct hostnl_rule *, struct err *)
+    OVS_WARN_UNUSED_RESULT;
+int hostnl_rule_del(struct hostnl *, const struct hostnl_rule *, struct err *)
+    OVS_WARN_UNUSED_RESULT;
 
 #endif /* host/hostnl.h */

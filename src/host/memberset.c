@@ -28,19 +28,45 @@ memberset_uninit(struct memberset *ms)
     hmap_destroy(&ms->members);
 }
 
-static uint32_t
-hash_cidr(const struct cidr *cidr)
+/* What tells members apart. */
+struct key {
+    struct cidr cidr; /* Host bits zero. */
+    uint8_t proto;
+    uint16_t port;
+};
+
+static struct key
+cidr_key(const struct cidr *cidr)
 {
-    return ip_hash(&cidr->ip, cidr->plen);
+    return (struct key){ .cidr = cidr_network(cidr) };
+}
+
+static struct key
+port_key(const struct rules_port *p)
+{
+    return (struct key){
+        .cidr = { p->ip, ip_family(&p->ip) == IP_V4 ? 32 : 128 },
+        .proto = proto_number(p->proto),
+        .port = p->port,
+    };
+}
+
+static uint32_t
+hash_key(const struct key *key)
+{
+    return ip_hash(&key->cidr.ip, key->cidr.plen | (uint32_t) key->proto << 8
+                                      | (uint32_t) key->port << 16);
 }
 
 static struct member *
-find(const struct memberset *ms, const struct cidr *cidr)
+find(const struct memberset *ms, const struct key *key)
 {
     struct member *m;
 
-    HMAP_FOR_EACH_WITH_HASH (m, node, hash_cidr(cidr), &ms->members) {
-        if (m->cidr.plen == cidr->plen && ip_equals(&m->cidr.ip, &cidr->ip)) {
+    HMAP_FOR_EACH_WITH_HASH (m, node, hash_key(key), &ms->members) {
+        if (m->cidr.plen == key->cidr.plen && m->port == key->port
+            && m->proto == key->proto
+            && ip_equals(&m->cidr.ip, &key->cidr.ip)) {
             return m;
         }
     }
@@ -48,15 +74,17 @@ find(const struct memberset *ms, const struct cidr *cidr)
 }
 
 static struct member *
-find_or_make(struct memberset *ms, const struct cidr *cidr)
+find_or_make(struct memberset *ms, const struct key *key)
 {
-    struct member *m = find(ms, cidr);
+    struct member *m = find(ms, key);
 
     if (!m) {
         m = xzalloc(sizeof *m);
-        m->cidr = *cidr;
+        m->cidr = key->cidr;
+        m->proto = key->proto;
+        m->port = key->port;
         ovs_list_init(&m->pending_node);
-        hmap_insert(&ms->members, &m->node, hash_cidr(cidr));
+        hmap_insert(&ms->members, &m->node, hash_key(key));
     }
     return m;
 }
@@ -86,9 +114,9 @@ is_shadowed(const struct memberset *ms, const struct cidr *cidr)
     for (unsigned int plen = 0; plen < cidr->plen; plen++) {
         if (n_plen[plen]) {
             struct cidr larger = { .ip = cidr->ip, .plen = plen };
+            struct key key = cidr_key(&larger);
+            const struct member *m = find(ms, &key);
 
-            larger = cidr_network(&larger);
-            const struct member *m = find(ms, &larger);
             if (m && m->count) {
                 return true;
             }
@@ -120,36 +148,66 @@ update_shadowed(struct memberset *ms, const struct cidr *cidr)
     }
 }
 
-bool
-memberset_add(struct memberset *ms, const struct cidr *cidr_)
+static bool
+add(struct memberset *ms, const struct key *key)
 {
-    struct cidr cidr = cidr_network(cidr_);
-    struct member *m = find_or_make(ms, &cidr);
+    struct member *m = find_or_make(ms, key);
 
     if (m->count++) {
         return false;
     }
     ms->n_wanted++;
-    ms->n_plen[ip_family(&cidr.ip)][cidr.plen]++;
-    m->shadowed = is_shadowed(ms, &cidr);
+    ms->n_plen[ip_family(&m->cidr.ip)][m->cidr.plen]++;
+    m->shadowed = is_shadowed(ms, &m->cidr);
     place(ms, m);
-    update_shadowed(ms, &cidr);
+    update_shadowed(ms, &key->cidr);
     return true;
 }
 
-void
-memberset_remove(struct memberset *ms, const struct cidr *cidr_)
+bool
+memberset_add(struct memberset *ms, const struct cidr *cidr)
 {
-    struct cidr cidr = cidr_network(cidr_);
-    struct member *m = find(ms, &cidr);
+    struct key key = cidr_key(cidr);
+
+    return add(ms, &key);
+}
+
+bool
+memberset_add_port(struct memberset *ms, const struct rules_port *port)
+{
+    struct key key = port_key(port);
+
+    return add(ms, &key);
+}
+
+static void
+remove_one(struct memberset *ms, const struct key *key)
+{
+    struct member *m = find(ms, key);
 
     if (!m || !m->count || --m->count) {
         return;
     }
     ms->n_wanted--;
-    ms->n_plen[ip_family(&cidr.ip)][cidr.plen]--;
+    ms->n_plen[ip_family(&key->cidr.ip)][key->cidr.plen]--;
     place(ms, m);
-    update_shadowed(ms, &cidr);
+    update_shadowed(ms, &key->cidr);
+}
+
+void
+memberset_remove(struct memberset *ms, const struct cidr *cidr)
+{
+    struct key key = cidr_key(cidr);
+
+    remove_one(ms, &key);
+}
+
+void
+memberset_remove_port(struct memberset *ms, const struct rules_port *port)
+{
+    struct key key = port_key(port);
+
+    remove_one(ms, &key);
 }
 
 void
@@ -163,13 +221,29 @@ memberset_have_none(struct memberset *ms)
     }
 }
 
-void
-memberset_have(struct memberset *ms, const struct cidr *cidr)
+static void
+have(struct memberset *ms, const struct key *key)
 {
-    struct member *m = find_or_make(ms, cidr);
+    struct member *m = find_or_make(ms, key);
 
     m->installed = true;
     place(ms, m);
+}
+
+void
+memberset_have(struct memberset *ms, const struct cidr *cidr)
+{
+    struct key key = cidr_key(cidr);
+
+    have(ms, &key);
+}
+
+void
+memberset_have_port(struct memberset *ms, const struct rules_port *port)
+{
+    struct key key = port_key(port);
+
+    have(ms, &key);
 }
 
 void
@@ -190,12 +264,26 @@ memberset_done(struct memberset *ms, struct member *m)
     place(ms, m);
 }
 
+static bool
+wants(const struct memberset *ms, const struct key *key)
+{
+    const struct member *m = find(ms, key);
+
+    return m && m->count;
+}
+
 bool
 memberset_wants_ip(const struct memberset *ms, const struct ip *ip)
 {
-    struct cidr cidr = { .ip = *ip,
-                         .plen = ip_family(ip) == IP_V4 ? 32 : 128 };
-    const struct member *m = find(ms, &cidr);
+    struct key key = { .cidr = { *ip, ip_family(ip) == IP_V4 ? 32 : 128 } };
 
-    return m && m->count;
+    return wants(ms, &key);
+}
+
+bool
+memberset_wants_port(const struct memberset *ms, const struct rules_port *port)
+{
+    struct key key = port_key(port);
+
+    return wants(ms, &key);
 }

@@ -2,8 +2,8 @@
 #ifndef HOST_MEMBERSET_H
 #define HOST_MEMBERSET_H 1
 
-/* A set of addresses or networks: what is wanted, what the kernel has, and
- * the difference.
+/* A set of addresses or networks, or of transport ports at an address or at
+ * any: what is wanted, what the kernel has, and the difference.
  *
  * Members are counted, since several may want the same.  The kernel's interval
  * sets refuse a network inside another one, so only those are installed that
@@ -20,14 +20,17 @@
 #include <openvswitch/list.h>
 
 #include "ofproxyd/base/ip.h"
+#include "ofproxyd/host/rules.h"
 
 struct member {
-    struct hmap_node node;     /* In 'members'. */
+    struct hmap_node node;        /* In 'members'. */
     struct ovs_list pending_node; /* In 'to_add' or 'to_del', or empty. */
-    struct cidr cidr;          /* Host bits zero. */
-    unsigned int count;        /* How many want it. */
-    bool shadowed;             /* Inside another wanted one. */
-    bool installed;            /* The kernel has it. */
+    struct cidr cidr;             /* Host bits zero. */
+    uint8_t proto;                /* Of a port: its protocol, IPPROTO_*... */
+    uint16_t port;                /* ...and number; of others both are 0. */
+    unsigned int count;           /* How many want it. */
+    bool shadowed;                /* Inside another wanted one. */
+    bool installed;               /* The kernel has it. */
 };
 
 struct memberset {
@@ -47,6 +50,10 @@ void memberset_uninit(struct memberset *);
 bool memberset_add(struct memberset *, const struct cidr *);
 void memberset_remove(struct memberset *, const struct cidr *);
 
+/* The same for a port. */
+bool memberset_add_port(struct memberset *, const struct rules_port *);
+void memberset_remove_port(struct memberset *, const struct rules_port *);
+
 /* True if the kernel has to have it. */
 static inline bool
 member_is_due(const struct member *m)
@@ -57,6 +64,7 @@ member_is_due(const struct member *m)
 /* Says what the kernel has: forgets all, or knows of one (host bits zero). */
 void memberset_have_none(struct memberset *);
 void memberset_have(struct memberset *, const struct cidr *);
+void memberset_have_port(struct memberset *, const struct rules_port *);
 
 /* Says that the kernel has exactly what is due. */
 void memberset_have_all(struct memberset *);
@@ -66,5 +74,8 @@ void memberset_done(struct memberset *, struct member *);
 
 /* True if a wanted member contains exactly this address. */
 bool memberset_wants_ip(const struct memberset *, const struct ip *);
+
+/* True if this port is wanted. */
+bool memberset_wants_port(const struct memberset *, const struct rules_port *);
 
 #endif /* host/memberset.h */

@@ -29,6 +29,9 @@ static const struct {
     [PROCSYS_ARP_IGNORE] = { "net/ipv4/conf/", "/arp_ignore", "1" },
     /* Answers of Services come from addresses that no route leads to. */
     [PROCSYS_RP_FILTER] = { "net/ipv4/conf/", "/rp_filter", "2" },
+    /* NodePorts at 127.0.0.1. */
+    [PROCSYS_ROUTE_LOCALNET] = { "net/ipv4/conf/", "/route_localnet", "1" },
+    [PROCSYS_NO_LOCALNET] = { "net/ipv4/conf/", "/route_localnet", "0" },
     [PROCSYS_DISABLE_IPV6] = { "net/ipv6/conf/", "/disable_ipv6", "0" },
     /* Addresses are usable at once; nobody else is on the link. */
     [PROCSYS_ACCEPT_DAD] = { "net/ipv6/conf/", "/accept_dad", "0" },
@@ -113,6 +116,12 @@ procsys_tune_link(struct procsys *ps, const char *name, bool ipv6)
         apply(ps, PROCSYS_DISABLE_IPV6, name);
         apply(ps, PROCSYS_ACCEPT_DAD, name);
     }
+}
+
+void
+procsys_set_localhost(struct procsys *ps, const char *name, bool on)
+{
+    apply(ps, on ? PROCSYS_ROUTE_LOCALNET : PROCSYS_NO_LOCALNET, name);
 }
 
 void

@@ -13,13 +13,15 @@ enum procsys_setting {
     PROCSYS_ARP_ANNOUNCE,
     PROCSYS_ARP_IGNORE,
     PROCSYS_RP_FILTER,
+    PROCSYS_ROUTE_LOCALNET,
+    PROCSYS_NO_LOCALNET,
     PROCSYS_DISABLE_IPV6,
     PROCSYS_ACCEPT_DAD,
     PROCSYS_IPV4_FORWARD,
     PROCSYS_LINK_FORWARD,
     PROCSYS_IPV6_FORWARD
 };
-#define PROCSYS_N_SETTINGS 8
+#define PROCSYS_N_SETTINGS 10
 
 struct procsys {
     bool named[PROCSYS_N_SETTINGS]; /* Failures that have been logged. */
@@ -29,6 +31,10 @@ struct procsys {
 
 /* Sets what the gateway link 'name' needs, for IPv6 too if 'ipv6'. */
 void procsys_tune_link(struct procsys *, const char *name, bool ipv6);
+
+/* Lets 127.0.0.1 talk by the gateway link 'name', or not: the only setting
+ * that is taken back, since it opens what is closed else. */
+void procsys_set_localhost(struct procsys *, const char *name, bool);
 
 /* Sets what the link 'name' of a pod needs, which the kernel listens on as
  * well as the switch.  A name that no link can have, and one that none has, is

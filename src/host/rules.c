@@ -28,14 +28,8 @@
 #include <timeval.h>
 #include <util.h>
 
-#include "ctflush.h"
-#include "fwdchain.h"
-#include "leftovers.h"
-#include "memberset.h"
-#include "nfnl.h"
 #include "nftable.h"
-#include "nftrun.h"
-#include "ofproxyd/base/backoff.h"
+#include "rules-private.h"
 #include "rulestext.h"
 #include "setelem.h"
 
@@ -62,48 +56,6 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 /* Waits before what failed is tried again. */
 #define RETRY_MIN_MS 1000
 #define RETRY_MAX_MS 30000
-
-struct rules {
-    struct nfnl *nl; /* NULL: not open. */
-    bool open_named; /* A failure to open it has been logged. */
-    struct nftrun nftrun;
-
-    bool wanted; /* There is something to keep. */
-    bool complete;
-    char *gateway;
-    struct ds text; /* What makes the table, without members. */
-    struct memberset sets[N_RULES_SETS];
-    struct fwdchain chains[N_IP_FAMILIES];
-    struct ctflush ctflush;
-    struct leftovers leftovers;
-    long long int look_ms; /* When to look for leftovers. */
-    uint16_t notrack_port;
-    struct ip transport[N_IP_FAMILIES];
-
-    /* The table in the kernel. */
-    bool exists;       /* There is one, whoever made it. */
-    bool wrote;        /* We have made one in this run. */
-    bool intact;       /* It is as we wrote it. */
-    bool odd;          /* Its sets are not like ours. */
-    struct ds written; /* 'text' as it was written last. */
-    struct ds kernel;  /* How the kernel spells it since. */
-
-    bool check;              /* One is due at 'due_ms'. */
-    bool failed;             /* The last check or write did. */
-    bool chains_failed;      /* A chain could not be written. */
-    long long int due_ms;    /* No check or write before. */
-    long long int drift_ms;  /* First notification not dealt with yet, or
-                             * LLONG_MAX. */
-    long long int last_ms;   /* Of the last check. */
-    long long int gap_ms;    /* Until the next one, at least. */
-    long long int repair_ms; /* When others' changes were repaired last. */
-    long long int retry_ms;  /* What failed is tried again, or LLONG_MAX. */
-    struct backoff backoff;
-    struct err err; /* What failed last. */
-
-    uint64_t n_tables, n_changes; /* Tables and members written. */
-    uint64_t n_foreign;           /* Checks that found a foreign change. */
-};
 
 struct rules *
 rules_create(void)
@@ -189,24 +141,6 @@ rules_set(struct rules *r, const struct rules_want *w)
         memcpy(r->transport, w->transport, sizeof r->transport);
         check_soon(r);
     }
-}
-
-void
-rules_add_member(struct rules *r, enum rules_set_id id,
-                 const struct cidr *cidr)
-{
-    uint8_t max = ip_family(&cidr->ip) == IP_V4 ? 32 : 128;
-
-    if (id != RULES_NODES || cidr->plen == max) {
-        memberset_add(&r->sets[id], cidr);
-    }
-}
-
-void
-rules_remove_member(struct rules *r, enum rules_set_id id,
-                    const struct cidr *cidr)
-{
-    memberset_remove(&r->sets[id], cidr);
 }
 
 /* Notifications. */
@@ -421,8 +355,8 @@ note_repair(struct rules *r)
     r->repair_ms = now;
 }
 
-static bool
-is_written(const struct rules *r)
+bool
+rules_table_is_written(const struct rules *r)
 {
     return r->intact && equal(&r->text, &r->written);
 }
@@ -457,7 +391,8 @@ run_table(struct rules *r)
 {
     struct ds ds = DS_EMPTY_INITIALIZER;
 
-    if (is_written(r) || (r->exists && !r->wrote && !r->complete)) {
+    if (rules_table_is_written(r)
+        || (r->exists && !r->wrote && !r->complete)) {
         return;
     }
     bool repair = r->wrote && equal(&r->text, &r->written);
@@ -475,80 +410,6 @@ run_table(struct rules *r)
         table_written(r);
     }
     ds_destroy(&ds);
-}
-
-/* The members on a list that went with the last batch. */
-static void
-members_done(struct memberset *ms, bool add, enum ip_family family, size_t n)
-{
-    struct member *m, *next;
-
-    LIST_FOR_EACH_SAFE (m, next, pending_node,
-                        add ? &ms->to_add : &ms->to_del) {
-        if (!n) {
-            break;
-        }
-        if (ip_family(&m->cidr.ip) == family) {
-            memberset_done(ms, m);
-            n--;
-        }
-    }
-}
-
-static bool
-members_are_due(const struct rules *r)
-{
-    if (!r->exists || r->odd) {
-        return false;
-    }
-    for (size_t i = 0; i < N_RULES_SETS; i++) {
-        if (!ovs_list_is_empty(&r->sets[i].to_add)
-            || (r->complete && !ovs_list_is_empty(&r->sets[i].to_del))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Removes and adds members, as far as a turn goes, in one transaction. */
-static void
-run_members(struct rules *r)
-{
-    size_t n[2][N_RULES_SETS][N_IP_FAMILIES] = { 0 };
-    struct nfnl_batch batch;
-
-    if (!members_are_due(r)) {
-        return;
-    }
-    nfnl_batch_init(&batch);
-    for (int add = !r->complete; add < 2; add++) {
-        for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
-            for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
-                n[add][id][f] =
-                    setelem_encode(id, f, &r->sets[id], add, &batch);
-            }
-        }
-    }
-
-    int error = nfnl_batch_send(r->nl, &batch, &r->err);
-    nfnl_batch_uninit(&batch);
-    if (error) {
-        VLOG_WARN_RL(&rl, "members of sets can't be changed: %s; trying again",
-                     r->err.msg);
-        r->failed = true;
-        return;
-    }
-    for (int add = 0; add < 2; add++) {
-        for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
-            for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
-                members_done(&r->sets[id], add, f, n[add][id][f]);
-                if (add && id == RULES_NODES && n[add][id][f]) {
-                    ctflush_request(&r->ctflush);
-                }
-                r->n_changes += n[add][id][f];
-            }
-        }
-    }
 }
 
 /* Puts our rules into a chain. */
@@ -616,7 +477,8 @@ is_open(struct rules *r)
 static bool
 ctflush_can_run(const struct rules *r)
 {
-    return is_written(r) && (r->ctflush.sock || r->sets[RULES_NODES].n_wanted);
+    return rules_table_is_written(r)
+           && (r->ctflush.sock || r->sets[RULES_NODES].n_wanted);
 }
 
 static void
@@ -652,7 +514,7 @@ run_due(struct rules *r)
         run_table(r);
     }
     if (r->nl && !r->failed) {
-        run_members(r);
+        rules_run_members(r);
     }
     if (r->nl) {
         run_chains(r);
@@ -695,8 +557,9 @@ rules_run(struct rules *r)
 static bool
 has_work(const struct rules *r)
 {
-    return r->check || members_are_due(r)
-           || (!is_written(r) && (!r->exists || r->wrote || r->complete))
+    return r->check || rules_members_are_due(r)
+           || (!rules_table_is_written(r)
+               && (!r->exists || r->wrote || r->complete))
            || (!r->chains_failed
                && (fwdchain_is_due(&r->chains[IP_V4], r->complete)
                    || fwdchain_is_due(&r->chains[IP_V6], r->complete)));
@@ -735,47 +598,8 @@ rules_in_sync(const struct rules *r)
            && !has_work(r);
 }
 
-/* State. */
-
-void
-rules_format_state(const struct rules *r, struct ds *ds)
+bool
+rules_guard_localhost(const struct rules *r)
 {
-    if (!r->wanted) {
-        ds_put_cstr(ds, "nothing to do: no gateway yet\n");
-        return;
-    }
-    ds_put_format(ds, "%s\n", rules_in_sync(r) ? "in sync" : "not in sync");
-    ds_put_format(ds, "table inet " RULES_TABLE ": %s\n",
-                  !r->exists      ? "missing"
-                  : is_written(r) ? "as wanted"
-                  : r->wrote      ? "to be written"
-                  : r->complete   ? "of an earlier run, to be replaced"
-                                  : "of an earlier run, kept for now");
-    ds_put_format(ds, "pod networks: %" PRIuSIZE ", nodes: %" PRIuSIZE "\n",
-                  r->sets[RULES_POD_CIDRS].n_wanted,
-                  r->sets[RULES_NODES].n_wanted);
-    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
-        const struct fwdchain *fc = &r->chains[f];
-
-        if (fc->exists) {
-            ds_put_format(ds,
-                          "chain %s " FWDCHAIN_TABLE " " FWDCHAIN_NAME
-                          ": %s\n",
-                          fwdchain_family_name(fc),
-                          fc->in_place ? "accepts the gateway"
-                                       : "lacks our rules");
-        }
-    }
-    ds_put_format(ds,
-                  "written: %" PRIu64 " times the table, %" PRIu64
-                  " members; changed by others: %" PRIu64 "\n",
-                  r->n_tables, r->n_changes, r->n_foreign);
-    if (r->ctflush.n_removed) {
-        ds_put_format(ds,
-                      "conntrack entries of tunnels removed: %" PRIu64 "\n",
-                      r->ctflush.n_removed);
-    }
-    if ((r->failed || r->chains_failed) && r->err.msg[0]) {
-        ds_put_format(ds, "failed: %s\n", r->err.msg);
-    }
+    return r->wanted && rules_table_is_written(r);
 }

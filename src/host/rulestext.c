@@ -7,6 +7,8 @@
 
 #include <openvswitch/util.h>
 
+#include "ofproxyd/host/host.h"
+
 /* How nft spells what differs between the families. */
 static const struct {
     const char *ip;     /* Of a match. */
@@ -17,15 +19,32 @@ static const struct {
     [IP_V6] = { "ip6", "ipv6_addr", "ipv6" },
 };
 
+static const struct {
+    const char *names[N_IP_FAMILIES];
+    enum rulestext_kind kind;
+} sets_of_ours[N_RULES_SETS] = {
+    [RULES_POD_CIDRS] = { { "pod_cidrs_ipv4", "pod_cidrs_ipv6" },
+                          RULESTEXT_NETWORKS },
+    [RULES_NODES] = { { "nodes_ipv4", "nodes_ipv6" }, RULESTEXT_ADDRESSES },
+    [RULES_NODE_PORT_ADDRS] = { { "node_port_addrs_ipv4",
+                                  "node_port_addrs_ipv6" },
+                                RULESTEXT_ADDRESSES },
+    [RULES_NODE_PORTS] = { { "node_ports_ipv4", "node_ports_ipv6" },
+                           RULESTEXT_PORTS },
+    [RULES_EXTERNAL] = { { "external_ipv4", "external_ipv6" },
+                         RULESTEXT_ADDRESS_PORTS },
+};
+
 const char *
 rulestext_set_name(enum rules_set_id id, enum ip_family family)
 {
-    static const char *const names[N_RULES_SETS][N_IP_FAMILIES] = {
-        [RULES_POD_CIDRS] = { "pod_cidrs_ipv4", "pod_cidrs_ipv6" },
-        [RULES_NODES] = { "nodes_ipv4", "nodes_ipv6" },
-    };
+    return sets_of_ours[id].names[family];
+}
 
-    return names[id][family];
+enum rulestext_kind
+rulestext_set_kind(enum rules_set_id id)
+{
+    return sets_of_ours[id].kind;
 }
 
 bool
@@ -38,13 +57,29 @@ rulestext_name_is_plain(const char *name)
 }
 
 static void
+put_set_type(enum rulestext_kind kind, const char *address, struct ds *ds)
+{
+    switch (kind) {
+    case RULESTEXT_NETWORKS:
+        ds_put_format(ds, "%s; flags interval", address);
+        break;
+    case RULESTEXT_ADDRESSES: ds_put_cstr(ds, address); break;
+    case RULESTEXT_PORTS: ds_put_cstr(ds, "inet_proto . inet_service"); break;
+    case RULESTEXT_ADDRESS_PORTS:
+        ds_put_format(ds, "%s . inet_proto . inet_service", address);
+        break;
+    }
+}
+
+static void
 put_sets(struct ds *ds)
 {
     for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
         for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
-            ds_put_format(ds, "  set %s {\n    type %s;%s\n  }\n",
-                          rulestext_set_name(id, f), families[f].type,
-                          id == RULES_POD_CIDRS ? " flags interval;" : "");
+            ds_put_format(ds, "  set %s {\n    type ",
+                          rulestext_set_name(id, f));
+            put_set_type(rulestext_set_kind(id), families[f].type, ds);
+            ds_put_cstr(ds, ";\n  }\n");
         }
     }
 }
@@ -77,15 +112,107 @@ put_notrack(const struct rules_want *w, const char *theirs, const char *ours,
     }
 }
 
+/* NodePorts and external addresses are led into the bridge. */
+static bool
+leads(const struct rules_want *w)
+{
+    return !ip_is_none(&w->node_port_ips[IP_V4])
+           || !ip_is_none(&w->node_port_ips[IP_V6]);
+}
+
 static void
 put_raw_chains(const struct rules_want *w, struct ds *ds)
 {
+    if (!w->notrack_port && !leads(w)) {
+        return;
+    }
     open_chain("prerouting_raw", "filter", "prerouting", "raw", ds);
-    put_notrack(w, "saddr", "daddr", ds);
+    if (leads(w)) {
+        /* The kernel's own guard of 127.0.0.0/8 is off on this link. */
+        ds_put_format(ds,
+                      "    iifname \"%s\" ip daddr 127.0.0.0/8 counter drop\n"
+                      "    iifname \"%s\" ip saddr 127.0.0.0/8 counter "
+                      "drop\n",
+                      w->gateway, w->gateway);
+    }
+    if (w->notrack_port) {
+        put_notrack(w, "saddr", "daddr", ds);
+        ds_put_cstr(ds, "  }\n");
+        open_chain("output_raw", "filter", "output", "raw", ds);
+        put_notrack(w, "daddr", "saddr", ds);
+    }
     ds_put_cstr(ds, "  }\n");
-    open_chain("output_raw", "filter", "output", "raw", ds);
-    put_notrack(w, "daddr", "saddr", ds);
+}
+
+/* Services: what is marked is routed to the gateway by a rule (markway.h).
+ * What comes from there has been there, and neither it nor the mark must go
+ * that way again; the switch and its tunnels would keep the mark. */
+
+static void
+put_marking(const struct rules_want *w, struct ds *ds)
+{
+    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+        if (!ip_is_none(&w->node_port_ips[f])) {
+            ds_put_format(ds,
+                          "    %s daddr . meta l4proto . th dport @%s "
+                          "counter meta mark set meta mark | 0x%x\n",
+                          families[f].ip,
+                          rulestext_set_name(RULES_EXTERNAL, f), HOST_FWMARK);
+        }
+    }
     ds_put_cstr(ds, "  }\n");
+}
+
+static void
+put_mark_chains(const struct rules_want *w, struct ds *ds)
+{
+    open_chain("prerouting_mark", "filter", "prerouting", "mangle", ds);
+    ds_put_format(ds, "    iifname \"%s\" accept\n", w->gateway);
+    put_marking(w, ds);
+    open_chain("output_mark", "route", "output", "mangle", ds);
+    put_marking(w, ds);
+    open_chain("postrouting_mark", "filter", "postrouting", "mangle", ds);
+    ds_put_format(ds,
+                  "    oifname \"%s\" meta mark & 0x%x != 0 "
+                  "meta mark set meta mark & 0x%x\n  }\n",
+                  w->gateway, HOST_FWMARK, ~HOST_FWMARK);
+}
+
+/* The address comes first: most packets are for others. */
+static void
+put_redirection(const struct rules_want *w, const char *not_localhost,
+                struct ds *ds)
+{
+    for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
+        const char *ip = families[f].ip;
+        char s[IP_STRLEN];
+
+        if (ip_is_none(&w->node_port_ips[f])) {
+            continue;
+        }
+        ip_to_string(&w->node_port_ips[f], s);
+        ds_put_format(ds,
+                      "    %s daddr . meta l4proto . th dport @%s "
+                      "fib daddr type local counter dnat %s to %s\n"
+                      "    %s%s daddr @%s meta l4proto . th dport @%s "
+                      "counter dnat %s to %s\n",
+                      ip, rulestext_set_name(RULES_EXTERNAL, f), ip, s,
+                      f == IP_V4 ? not_localhost : "", ip,
+                      rulestext_set_name(RULES_NODE_PORT_ADDRS, f),
+                      rulestext_set_name(RULES_NODE_PORTS, f), ip, s);
+    }
+    ds_put_cstr(ds, "  }\n");
+}
+
+/* One before kube-proxy, which a translation of ours then leaves alone. */
+static void
+put_redirection_chains(const struct rules_want *w, struct ds *ds)
+{
+    open_chain("prerouting_nat", "nat", "prerouting", "dstnat - 1", ds);
+    ds_put_format(ds, "    iifname \"%s\" accept\n", w->gateway);
+    put_redirection(w, "ip daddr != 127.0.0.0/8 ", ds);
+    open_chain("output_nat", "nat", "output", "-101", ds);
+    put_redirection(w, "", ds);
 }
 
 /* What the bridge and the host itself send with a source that answers would
@@ -144,11 +271,35 @@ rulestext_table(const struct rules_want *w, struct ds *ds)
                     "delete table inet " RULES_TABLE "\n"
                     "table inet " RULES_TABLE " {\n");
     put_sets(ds);
-    if (w->notrack_port) {
-        put_raw_chains(w, ds);
+    put_raw_chains(w, ds);
+    if (leads(w)) {
+        put_mark_chains(w, ds);
+        put_redirection_chains(w, ds);
     }
     put_nat_chain(w, ds);
     ds_put_cstr(ds, "}\n");
+}
+
+static void
+put_member(const struct member *m, enum rulestext_kind kind, struct ds *ds)
+{
+    char s[CIDR_STRLEN];
+
+    switch (kind) {
+    case RULESTEXT_NETWORKS:
+        ds_put_cstr(ds, cidr_to_string(&m->cidr, s));
+        break;
+    case RULESTEXT_ADDRESSES:
+        ds_put_cstr(ds, ip_to_string(&m->cidr.ip, s));
+        break;
+    case RULESTEXT_PORTS:
+        ds_put_format(ds, "%u . %u", m->proto, m->port);
+        break;
+    case RULESTEXT_ADDRESS_PORTS:
+        ds_put_format(ds, "%s . %u . %u", ip_to_string(&m->cidr.ip, s),
+                      m->proto, m->port);
+        break;
+    }
 }
 
 static void
@@ -160,15 +311,12 @@ put_members(const struct memberset *ms, enum rules_set_id id,
 
     HMAP_FOR_EACH (m, node, &ms->members) {
         if (member_is_due(m) && ip_family(&m->cidr.ip) == family) {
-            char s[CIDR_STRLEN];
-
-            (id == RULES_NODES ? ip_to_string(&m->cidr.ip, s)
-                               : cidr_to_string(&m->cidr, s));
             if (!*separator) {
                 ds_put_format(ds, "add element inet " RULES_TABLE " %s { ",
                               rulestext_set_name(id, family));
             }
-            ds_put_format(ds, "%s%s", separator, s);
+            ds_put_cstr(ds, separator);
+            put_member(m, rulestext_set_kind(id), ds);
             separator = ", ";
         }
     }

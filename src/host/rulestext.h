@@ -11,6 +11,15 @@
 
 #define RULES_TABLE "ofproxyd" /* Of family inet. */
 
+/* What a set's members are. */
+enum rulestext_kind {
+    RULESTEXT_NETWORKS,     /* CIDRs. */
+    RULESTEXT_ADDRESSES,    /* CIDRs of full length. */
+    RULESTEXT_PORTS,        /* Protocol and port. */
+    RULESTEXT_ADDRESS_PORTS /* Address, protocol and port. */
+};
+enum rulestext_kind rulestext_set_kind(enum rules_set_id);
+
 /* The name of a set in the kernel. */
 const char *rulestext_set_name(enum rules_set_id, enum ip_family);
 

@@ -8,6 +8,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <netlink/attr.h>
 #include <openvswitch/util.h>
@@ -23,38 +24,89 @@ BUILD_ASSERT_DECL(MSG_SIZE < UINT16_MAX);
 /* Who else may have filled the set: more is not read. */
 #define MAX_ELEMENTS 1000000
 
+/* A key as the kernel has it: each part of a concatenation begins at a
+ * multiple of 4 bytes, and what is behind its last byte is 0. */
+#define KEY_ALIGN 4
+#define MAX_KEY   (16 + 2 * KEY_ALIGN)
+
+static size_t
+address_len(enum ip_family family)
+{
+    return family == IP_V4 ? 4 : 16;
+}
+
+static bool
+has_address(enum rulestext_kind kind)
+{
+    return kind != RULESTEXT_PORTS;
+}
+
+static bool
+has_port(enum rulestext_kind kind)
+{
+    return kind == RULESTEXT_PORTS || kind == RULESTEXT_ADDRESS_PORTS;
+}
+
+static size_t
+key_len(enum rulestext_kind kind, enum ip_family family)
+{
+    return (has_address(kind) ? address_len(family) : 0)
+           + (has_port(kind) ? 2 * KEY_ALIGN : 0);
+}
+
 /* Reading. */
 
 struct element {
     struct ip ip;
+    uint8_t proto;
+    uint16_t port;
     bool end;
 };
 
 struct reading {
     enum ip_family family;
-    bool interval;
+    enum rulestext_kind kind;
     struct element *elements;
     size_t n, allocated;
     bool odd; /* Something that can be none of ours. */
 };
 
-static bool
-key_to_ip(const struct nlattr *key, enum ip_family family, struct ip *ret)
+static void
+get_address(const uint8_t *data, enum ip_family family, struct ip *ret)
 {
-    struct nlattr *tb[NFTA_DATA_MAX + 1];
-    size_t len = family == IP_V4 ? 4 : 16;
-
-    if (!key || nla_parse_nested(tb, NFTA_DATA_MAX, (void *) key, NULL)
-        || !tb[NFTA_DATA_VALUE] || nla_len(tb[NFTA_DATA_VALUE]) != len) {
-        return false;
-    }
     if (family == IP_V4) {
         ovs_be32 v4;
 
-        memcpy(&v4, nla_data(tb[NFTA_DATA_VALUE]), sizeof v4);
+        memcpy(&v4, data, sizeof v4);
         *ret = ip_from_v4(v4);
     } else {
-        memcpy(&ret->in6, nla_data(tb[NFTA_DATA_VALUE]), 16);
+        memcpy(&ret->in6, data, sizeof ret->in6);
+    }
+}
+
+static bool
+decode_key(const struct nlattr *key, const struct reading *r,
+           struct element *ret)
+{
+    struct nlattr *tb[NFTA_DATA_MAX + 1];
+
+    if (!key || nla_parse_nested(tb, NFTA_DATA_MAX, (void *) key, NULL)
+        || !tb[NFTA_DATA_VALUE]
+        || (size_t) nla_len(tb[NFTA_DATA_VALUE])
+               != key_len(r->kind, r->family)) {
+        return false;
+    }
+
+    const uint8_t *data = nla_data(tb[NFTA_DATA_VALUE]);
+    if (has_address(r->kind)) {
+        get_address(data, r->family, &ret->ip);
+        data += address_len(r->family);
+    } else if (r->family == IP_V4) {
+        ret->ip = ip_from_v4(0);
+    }
+    if (has_port(r->kind)) {
+        ret->proto = data[0];
+        ret->port = data[KEY_ALIGN] << 8 | data[KEY_ALIGN + 1];
     }
     return true;
 }
@@ -66,8 +118,7 @@ take_element(struct nlattr *elem, struct reading *r)
     struct element e = { .end = false };
 
     if (nla_parse_nested(tb, NFTA_SET_ELEM_MAX, elem, NULL)
-        || !key_to_ip(tb[NFTA_SET_ELEM_KEY], r->family, &e.ip)
-        || r->n >= MAX_ELEMENTS) {
+        || !decode_key(tb[NFTA_SET_ELEM_KEY], r, &e) || r->n >= MAX_ELEMENTS) {
         r->odd = true;
         return;
     }
@@ -187,6 +238,44 @@ take_addresses(struct reading *r, struct memberset *ms)
     }
 }
 
+static bool
+find_proto(uint8_t number, enum proto *ret)
+{
+    for (enum proto p = 0; p < N_PROTOS; p++) {
+        if (proto_number(p) == number) {
+            *ret = p;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+take_ports(struct reading *r, struct memberset *ms)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct element *e = &r->elements[i];
+        struct rules_port port = { .ip = e->ip, .port = e->port };
+
+        if (!find_proto(e->proto, &port.proto)) {
+            r->odd = true;
+        } else {
+            memberset_have_port(ms, &port);
+        }
+    }
+}
+
+static void
+take_all(struct reading *r, struct memberset *ms)
+{
+    switch (r->kind) {
+    case RULESTEXT_NETWORKS: take_intervals(r, ms); break;
+    case RULESTEXT_ADDRESSES: take_addresses(r, ms); break;
+    case RULESTEXT_PORTS:
+    case RULESTEXT_ADDRESS_PORTS: take_ports(r, ms); break;
+    }
+}
+
 static struct nl_msg *
 start_msg(int msg, int flags, enum rules_set_id id, enum ip_family family,
           size_t size)
@@ -203,12 +292,12 @@ int
 setelem_read(struct nfnl *nl, enum rules_set_id id, enum ip_family family,
              struct memberset *ms)
 {
-    struct reading r = { .family = family, .interval = id == RULES_POD_CIDRS };
+    struct reading r = { .family = family, .kind = rulestext_set_kind(id) };
     struct nl_msg *msg = start_msg(NFT_MSG_GETSETELEM, 0, id, family, 256);
     int error = nfnl_dump(nl, msg, take_elements, &r);
 
     if (!error) {
-        (r.interval ? take_intervals : take_addresses)(&r, ms);
+        take_all(&r, ms);
         error = r.odd ? EPROTO : 0;
     }
     free(r.elements);
@@ -218,18 +307,12 @@ setelem_read(struct nfnl *nl, enum rules_set_id id, enum ip_family family,
 /* Writing. */
 
 static void
-put_element(struct nl_msg *m, const struct ip *ip, bool end)
+put_element(struct nl_msg *m, const void *key_, size_t len, bool end)
 {
     struct nlattr *elem = nla_nest_start(m, NFTA_LIST_ELEM | NLA_F_NESTED);
     struct nlattr *key = nla_nest_start(m, NFTA_SET_ELEM_KEY | NLA_F_NESTED);
 
-    if (ip_family(ip) == IP_V4) {
-        ovs_be32 v4 = ip_v4(ip);
-
-        nla_put(m, NFTA_DATA_VALUE, sizeof v4, &v4);
-    } else {
-        nla_put(m, NFTA_DATA_VALUE, sizeof ip->in6, &ip->in6);
-    }
+    nla_put(m, NFTA_DATA_VALUE, len, key_);
     nla_nest_end(m, key);
     if (end) {
         nla_put_u32(m, NFTA_SET_ELEM_FLAGS, htonl(NFT_SET_ELEM_INTERVAL_END));
@@ -238,13 +321,38 @@ put_element(struct nl_msg *m, const struct ip *ip, bool end)
 }
 
 static void
-put_member(struct nl_msg *m, enum rules_set_id id, const struct cidr *cidr)
+put_address(uint8_t *data, const struct ip *ip)
 {
+    if (ip_family(ip) == IP_V4) {
+        ovs_be32 v4 = ip_v4(ip);
+
+        memcpy(data, &v4, sizeof v4);
+    } else {
+        memcpy(data, &ip->in6, sizeof ip->in6);
+    }
+}
+
+static void
+put_member(struct nl_msg *m, enum rulestext_kind kind, const struct member *mb)
+{
+    enum ip_family family = ip_family(&mb->cidr.ip);
+    uint8_t key[MAX_KEY] = { 0 }, *data = key;
+    size_t len = key_len(kind, family);
     struct ip end;
 
-    put_element(m, &cidr->ip, false);
-    if (id == RULES_POD_CIDRS && cidr_end(cidr, &end)) {
-        put_element(m, &end, true);
+    if (has_address(kind)) {
+        put_address(data, &mb->cidr.ip);
+        data += address_len(family);
+    }
+    if (has_port(kind)) {
+        data[0] = mb->proto;
+        data[KEY_ALIGN] = mb->port >> 8;
+        data[KEY_ALIGN + 1] = mb->port;
+    }
+    put_element(m, key, len, false);
+    if (kind == RULESTEXT_NETWORKS && cidr_end(&mb->cidr, &end)) {
+        put_address(key, &end);
+        put_element(m, key, len, true);
     }
 }
 
@@ -271,7 +379,7 @@ setelem_encode(enum rules_set_id id, enum ip_family family,
             elements = nla_nest_start(msg, NFTA_SET_ELEM_LIST_ELEMENTS
                                                | NLA_F_NESTED);
         }
-        put_member(msg, id, &m->cidr);
+        put_member(msg, rulestext_set_kind(id), m);
         n++;
     }
     if (msg) {

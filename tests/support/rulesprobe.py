@@ -135,7 +135,8 @@ def members(ns, name):
                if "set" in x)
     return sorted(e if isinstance(e, str) else
                   "%s/%s" % (e["prefix"]["addr"], e["prefix"]["len"])
-                  if "prefix" in e else str(e) for e in one.get("elem", []))
+                  if "prefix" in e else " . ".join(map(str, e["concat"]))
+                  for e in one.get("elem", []))
 
 
 def wait_healed(probe, ns, wanted, what=()):

@@ -35,7 +35,12 @@ def _probe(ns, tmp_path):
 def test_the_listing_in_the_documentation_is_a_real_one(ns, probe):
     text = (ROOT / "docs/operations.md").read_text()
     sample = text[text.index("table inet ofproxyd {"):]
-    probe.set(*[line.replace("gw0", "antrea-gw0") for line in BASIC])
+    probe.set(*[line.replace("gw0", "antrea-gw0") for line in BASIC],
+              "node-port-ip 169.254.0.252",
+              "node-port-ip fc01::aabb:ccdd:eefe", "add addrs 192.0.2.1/32",
+              "add addrs 127.0.0.1/32", "add addrs 2001:db8::1/128",
+              "port ports 0.0.0.0 TCP 30080", "port ports :: TCP 30080",
+              "port external 203.0.113.10 TCP 443")
     listed = ns.run("nft", "list", "table", "inet", TABLE).stdout
     assert sample[:sample.index("```")] == listed.replace("\t", "    ")
 

@@ -10,6 +10,10 @@
  *   peers N DST VIA         N more, from DST and VIA upwards
  *   neigh IP MAC            one more neighbour
  *   uplink NAME             host_want's
+ *   marked IP               next hop of marked packets
+ *   localhost 0|1           host_set_localhost()
+ *   nodeips not NAME|cidr CIDR     more of nodeips_want
+ *   nodeips set             nodeips_set(), and follows them from now on
  *   clear                   no addresses, routes and neighbours
  *   set                     host_set(), host_set_routes(); prints
  *                           "set MICROSECONDS"
@@ -22,7 +26,8 @@
  * and prints "in-sync MILLISECONDS" when all is there, with the time since the
  * last "set", "out-of-sync" when something is missing, and at the end of the
  * input "cpu MILLISECONDS" that it used; and with each change of it
- * "uplink NAME MTU IPV4 IPV6 SEQNO". */
+ * "uplink NAME MTU IPV4 IPV6 SEQNO", or "nodeips SEQNO ALL NODE-PORTS", each a
+ * list with "," after each address. */
 
 #include <poll.h>
 #include <stdio.h>
@@ -38,6 +43,7 @@
 
 #include "../support/probearg.h"
 #include "ofproxyd/host/host.h"
+#include "ofproxyd/host/nodeips.h"
 #include "ofproxyd/host/uplink.h"
 
 struct probe {
@@ -58,6 +64,13 @@ struct probe {
     struct cidr find_cidrs[8];
     struct ip find_ips[8];
     uint64_t seqno;
+
+    struct nodeips *nodeips; /* Or NULL. */
+    struct nodeips_want ips;
+    char ips_not[64];
+    const char *ips_nots[1];
+    struct cidr ips_cidrs[8];
+    uint64_t ips_seqno;
 };
 
 static void
@@ -201,6 +214,57 @@ print_uplink(struct probe *p)
     }
 }
 
+static void
+nodeips_command(struct probe *p, size_t argc, char *argv[])
+{
+    if (argc == 1 && !strcmp(argv[0], "set")) {
+        p->nodeips = p->nodeips ? p->nodeips : nodeips_create();
+        p->ips.not_ifaces = p->ips_nots;
+        p->ips.cidrs = p->ips_cidrs;
+        nodeips_set(p->nodeips, &p->ips);
+    } else if (argc == 2 && !strcmp(argv[0], "not")) {
+        ovs_strlcpy(p->ips_not, argv[1], sizeof p->ips_not);
+        p->ips_nots[0] = p->ips_not;
+        p->ips.n_not_ifaces = 1;
+    } else if (argc == 2 && !strcmp(argv[0], "cidr")
+               && p->ips.n_cidrs < ARRAY_SIZE(p->ips_cidrs)) {
+        p->ips_cidrs[p->ips.n_cidrs++] = probearg_cidr(argv[1]);
+    } else {
+        probearg_fail(argv[0]);
+    }
+}
+
+static void
+print_ips(const struct ip *ips, size_t n)
+{
+    putchar(' ');
+    for (size_t i = 0; i < n; i++) {
+        char s[IP_STRLEN];
+
+        printf("%s,", ip_to_string(&ips[i], s));
+    }
+}
+
+static void
+run_nodeips(struct probe *p)
+{
+    const struct nodeips_state *s;
+
+    if (!p->nodeips) {
+        return;
+    }
+    nodeips_run(p->nodeips);
+    s = nodeips_state(p->nodeips);
+    if (s->seqno != p->ips_seqno) {
+        p->ips_seqno = s->seqno;
+        printf("nodeips %llu", (unsigned long long int) s->seqno);
+        print_ips(s->ips, s->n_ips);
+        print_ips(s->node_ports, s->n_node_ports);
+        puts(s->localhost ? "127.0.0.1," : "");
+    }
+    nodeips_wait(p->nodeips);
+}
+
 /* Commands about other things than what is wanted.  True if it was one. */
 static bool
 do_other_command(struct probe *p, size_t argc, char *argv[])
@@ -211,6 +275,13 @@ do_other_command(struct probe *p, size_t argc, char *argv[])
         cleanup(p);
     } else if (argc >= 2 && !strcmp(argv[0], "find")) {
         find_command(p, argc - 1, &argv[1]);
+    } else if (argc >= 2 && !strcmp(argv[0], "nodeips")) {
+        nodeips_command(p, argc - 1, &argv[1]);
+    } else if (argc == 2 && !strcmp(argv[0], "localhost")) {
+        host_set_localhost(p->host, atoi(argv[1]));
+    } else if (argc == 2 && !strcmp(argv[0], "marked")) {
+        struct ip ip = probearg_ip(argv[1]);
+        p->want.marked_via[ip_family(&ip)] = ip;
     } else {
         return false;
     }
@@ -257,6 +328,7 @@ do_command(struct probe *p, char *line)
         add_neigh(p, &argv[1]);
     } else if (argc == 1 && !strcmp(argv[0], "clear")) {
         p->want.n_addresses = p->n_routes = p->want.n_neighs = 0;
+        memset(p->want.marked_via, 0, sizeof p->want.marked_via);
     } else if (argc == 1 && !strcmp(argv[0], "set")) {
         set(p);
     } else {
@@ -319,6 +391,7 @@ main(int argc OVS_UNUSED, char *argv[])
         uplink_run(p.uplink);
         print_sync(&p);
         print_uplink(&p);
+        run_nodeips(&p);
         fflush(stdout);
         host_wait(p.host);
         uplink_wait(p.uplink);
@@ -331,6 +404,7 @@ main(int argc OVS_UNUSED, char *argv[])
                + (ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1000);
     host_destroy(p.host);
     uplink_destroy(p.uplink);
+    nodeips_destroy(p.nodeips);
     free(p.addresses);
     free(p.routes);
     free(p.neighs);

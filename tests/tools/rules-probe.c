@@ -3,14 +3,16 @@
  * input:
  *
  *   gateway NAME            the link
- *   gateway-ip|virtual-ip|transport IP
+ *   gateway-ip|virtual-ip|node-port-ip|transport IP
  *   pod-cidr CIDR           one more of this node's
  *   masquerade|random|complete 0|1
  *   notrack PORT
  *   clear                   no addresses and pod networks
  *   set                     rules_set(); prints "set MICROSECONDS"
- *   add|del pods|nodes CIDR a member
- *   many|unmany pods|nodes N CIDR   N members, from CIDR upwards
+ *   add|del pods|nodes|addrs CIDR a member
+ *   many|unmany pods|nodes|addrs N CIDR   N members, from CIDR upwards
+ *   port|unport ports|external IP PROTO PORT [N]   a port, or N from it
+ *                           upwards, with PROTO as "TCP"
  *   state                   prints rules_format_state() and "."
  *   memory                  prints "memory KIB", its anonymous memory, and
  *                           "."
@@ -84,8 +86,9 @@ static void
 change_members(struct probe *p, char *argv[], bool add, size_t n,
                const char *first_)
 {
-    enum rules_set_id id =
-        !strcmp(argv[1], "pods") ? RULES_POD_CIDRS : RULES_NODES;
+    enum rules_set_id id = !strcmp(argv[1], "pods")    ? RULES_POD_CIDRS
+                           : !strcmp(argv[1], "addrs") ? RULES_NODE_PORT_ADDRS
+                                                       : RULES_NODES;
     struct cidr first = probearg_cidr(first_), cidr = first;
     int bits = (ip_family(&first.ip) == IP_V4 ? 96 : 0) + first.plen;
     int shift = 31 - (bits - 1) % 32;
@@ -98,6 +101,23 @@ change_members(struct probe *p, char *argv[], bool add, size_t n,
         to = htonl(ntohl(from) + ((uint32_t) i << shift));
         memcpy(word, &to, sizeof to);
         (add ? rules_add_member : rules_remove_member)(p->rules, id, &cidr);
+    }
+}
+
+static void
+change_ports(struct probe *p, char *argv[], bool add)
+{
+    enum rules_set_id id =
+        !strcmp(argv[1], "ports") ? RULES_NODE_PORTS : RULES_EXTERNAL;
+    struct rules_port port = { .ip = probearg_ip(argv[2]),
+                               .port = atoi(argv[4]) };
+    size_t n = argv[5] ? atoi(argv[5]) : 1;
+
+    if (proto_parse(argv[3], &port.proto)) {
+        probearg_fail(argv[3]);
+    }
+    for (size_t i = 0; i < n; i++, port.port++) {
+        (add ? rules_add_port : rules_remove_port)(p->rules, id, &port);
     }
 }
 
@@ -147,6 +167,9 @@ take_want(struct probe *p, const char *key, const char *value)
     } else if (!strcmp(key, "virtual-ip")) {
         struct ip ip = probearg_ip(value);
         w->virtual_ips[ip_family(&ip)] = ip;
+    } else if (!strcmp(key, "node-port-ip")) {
+        struct ip ip = probearg_ip(value);
+        w->node_port_ips[ip_family(&ip)] = ip;
     } else if (!strcmp(key, "transport")) {
         struct ip ip = probearg_ip(value);
         w->transport[ip_family(&ip)] = ip;
@@ -170,11 +193,11 @@ take_want(struct probe *p, const char *key, const char *value)
 static void
 take_line(struct probe *p, char *line)
 {
-    char *argv[4] = { NULL };
+    char *argv[7] = { NULL };
     size_t n = 0;
 
     p->since_usec = time_usec();
-    for (char *save, *word = strtok_r(line, " ", &save); word && n < 4;
+    for (char *save, *word = strtok_r(line, " ", &save); word && n < 6;
          word = strtok_r(NULL, " ", &save)) {
         argv[n++] = word;
     }
@@ -190,6 +213,9 @@ take_line(struct probe *p, char *line)
     } else if (n == 4
                && (!strcmp(argv[0], "many") || !strcmp(argv[0], "unmany"))) {
         change_members(p, argv, argv[0][0] == 'm', atoi(argv[2]), argv[3]);
+    } else if (n >= 5
+               && (!strcmp(argv[0], "port") || !strcmp(argv[0], "unport"))) {
+        change_ports(p, argv, argv[0][0] == 'p');
     } else if (n != 2 || !take_want(p, argv[0], argv[1])) {
         probearg_fail(argv[0] ? argv[0] : "");
     }

@@ -4,18 +4,19 @@
 
 /* The node's own network stack, as far as it is ours: the gateway link's
  * state and addresses, the routes that lead Service addresses into the
- * bridge and those to the pods of other nodes, and the neighbour that the
- * former go through.
+ * bridge and those to the pods of other nodes, the neighbour that the
+ * former go through, and the routing rule by which marked packets go there.
  *
  * Each is a desired set that is compared with what the kernel has (read over
  * rtnetlink, followed by its notifications and by a slow full check), so that
  * what a foreign hand takes away comes back within a second.
  *
- * Routes, neighbours and (from Linux 5.18 on) addresses carry the protocol
- * number HOST_RTPROT; only those are ever removed, and a wanted address with
- * another prefix.  Our routes have a large metric: a route to the same
- * destination that is not ours is left alone, named once, and goes before
- * ours.  A route to everywhere (prefix length 0) is never made.
+ * Routes, rules, neighbours and (from Linux 5.18 on) addresses carry the
+ * protocol number HOST_RTPROT; only those are ever removed, and a wanted
+ * address with another prefix.  Our routes have a large metric: a route to
+ * the same destination that is not ours is left alone, named once, and goes
+ * before ours.  A route to everywhere (prefix length 0) is never made in the
+ * main table.
  *
  * Never blocks: rtnetlink answers at once. */
 
@@ -31,6 +32,13 @@
 /* Of our routes, in rtm_protocol; unassigned in the kernel's rtnetlink.h and
  * iproute2's rt_protos. */
 #define HOST_RTPROT 201
+
+/* The bit of a packet's mark that leads it into the bridge whatever its
+ * destination is, and the routing table that it is looked up in then.
+ * Kubernetes' own marks are bits 14 and 15, Antrea's 0 to 7, 30 and 31; a
+ * number as large as that of the table is nobody's by chance. */
+#define HOST_FWMARK   0x20000000u
+#define HOST_RT_TABLE 2010201
 
 struct host;
 
@@ -56,6 +64,9 @@ struct host_want {
     size_t n_addresses;
     const struct host_neigh *neighs; /* Permanent, on the gateway link. */
     size_t n_neighs;
+    struct ip marked_via[N_IP_FAMILIES]; /* Next hop, on the gateway link, of
+                                          * packets that have HOST_FWMARK;
+                                          * "::": they are like others. */
     bool complete;   /* False: add what is missing, remove nothing; also of the
                       * routes. */
     bool forwarding; /* The node has to forward IPv4, and IPv6 if there is an
@@ -94,6 +105,11 @@ void host_unwant_route(struct host *, const struct cidr *dst);
  * have, or a name that is none, is passed over. */
 void host_add_pod_link(struct host *, const char *link);
 
+/* Whether connections from 127.0.0.1 are let out by the gateway and their
+ * answers in (route_localnet); false at first.  Only to be set while nobody
+ * else can reach that address by the gateway. */
+void host_set_localhost(struct host *, bool);
+
 /* Does what can be done without blocking. */
 void host_run(struct host *);
 /* Arranges for poll_block() to wake up when host_run() has work. */
@@ -109,12 +125,12 @@ bool host_in_sync(const struct host *);
 /* True if the gateway link was looked for and there is none. */
 bool host_gateway_is_lost(const struct host *);
 
-/* Removes what is ours from the host: routes on whatever link, and addresses
- * and neighbours of the link 'gateway', all known by HOST_RTPROT.  Kernel
- * settings stay.  Appends a line to 'done' for each thing that is removed, and
- * one to 'left' for what may be ours but can't be told, which stays: addresses
- * of kernels before 5.18.  Blocks until that is done; needs no struct host, of
- * which none should run.
+/* Removes what is ours from the host: rules, routes on whatever link, and
+ * addresses and neighbours of the link 'gateway', all known by HOST_RTPROT.
+ * Kernel settings stay.  Appends a line to 'done' for each thing that is
+ * removed, and one to 'left' for what may be ours but can't be told, which
+ * stays: addresses of kernels before 5.18.  Blocks until that is done; needs
+ * no struct host, of which none should run.
  *
  * What can't be removed does not stop the rest.  Returns 0, also if there was
  * nothing, or a positive errno value with 'err' set. */

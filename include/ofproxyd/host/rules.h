@@ -30,6 +30,7 @@
 
 #include "ofproxyd/base/err.h"
 #include "ofproxyd/base/ip.h"
+#include "ofproxyd/base/proto.h"
 
 struct rules;
 
@@ -38,6 +39,12 @@ struct rules_want {
     const char *gateway; /* Link name; NULL: nothing is wanted yet. */
     struct ip gateway_ips[N_IP_FAMILIES]; /* "::" for none, also below. */
     struct ip virtual_ips[N_IP_FAMILIES];
+
+    /* What the bridge is sent instead of a NodePort address, or of an external
+     * address that is this node's; "::": NodePorts and external addresses are
+     * not led into the bridge. */
+    struct ip node_port_ips[N_IP_FAMILIES];
+
     const struct cidr *pod_cidrs; /* This node's. */
     size_t n_pod_cidrs;
     bool masquerade;       /* This node's pods to outside the cluster. */
@@ -49,10 +56,22 @@ struct rules_want {
 
 enum rules_set_id {
     RULES_POD_CIDRS, /* Of all nodes: not to be masqueraded. */
-    RULES_NODES      /* Transport addresses of the other nodes, as CIDRs of
+    RULES_NODES,     /* Transport addresses of the other nodes, as CIDRs of
                       * full length. */
+    RULES_NODE_PORT_ADDRS, /* Of this node, on which NodePorts are served, as
+                            * CIDRs of full length.  127.0.0.1 is for this
+                            * node only. */
+    RULES_NODE_PORTS,      /* Ports, at "0.0.0.0" or "::". */
+    RULES_EXTERNAL         /* Ports at external addresses of Services. */
 };
-#define N_RULES_SETS 2
+#define N_RULES_SETS 5
+
+/* A member of RULES_NODE_PORTS and RULES_EXTERNAL. */
+struct rules_port {
+    struct ip ip;
+    enum proto proto;
+    uint16_t port;
+};
 
 /* Returns rules that want nothing; opens its sockets at the first run. */
 struct rules *rules_create(void);
@@ -63,10 +82,18 @@ void rules_set(struct rules *, const struct rules_want *);
 
 /* One more wants this member, or one less: several may want the same.  A
  * member inside another one is allowed.  Removing what is not there does
- * nothing, and so does an address of RULES_NODES that is a network. */
+ * nothing, and so does a network where addresses belong. */
 void rules_add_member(struct rules *, enum rules_set_id, const struct cidr *);
 void rules_remove_member(struct rules *, enum rules_set_id,
                          const struct cidr *);
+void rules_add_port(struct rules *, enum rules_set_id,
+                    const struct rules_port *);
+void rules_remove_port(struct rules *, enum rules_set_id,
+                       const struct rules_port *);
+
+/* True if the table is in the kernel as wanted, so that nothing but this node
+ * itself can reach 127.0.0.1 by the gateway, whatever its settings. */
+bool rules_guard_localhost(const struct rules *);
 
 /* Does what can be done without waiting. */
 void rules_run(struct rules *);
