@@ -123,7 +123,8 @@ struct flowtab {
 
     bool complete;
     bool dumping;
-    bool known; /* A dump has ended. */
+    bool known;        /* A dump has ended. */
+    int learned_table; /* -1: none. */
 
     /* Predecessors. */
     struct flowtab_predecessor predecessor;

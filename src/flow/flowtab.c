@@ -54,6 +54,7 @@ flowtab_create(void)
     ovs_list_init(&ft->leaving);
     ft->retry_ms = LLONG_MAX;
     ft->linger_until_ms = LLONG_MAX;
+    ft->learned_table = -1;
     ft->normal = create_normal();
     return ft;
 }
@@ -415,6 +416,36 @@ flowtab_is_antrea(const struct flowtab *ft, const struct fitem *item)
     return false;
 }
 
+void
+flowtab_set_learned_table(struct flowtab *ft, uint8_t table)
+{
+    ft->learned_table = table;
+}
+
+int
+flowtab_learned_table(const struct flowtab *ft)
+{
+    return ft->learned_table;
+}
+
+bool
+flowtab_is_learned(const struct flowtab *ft, uint8_t table, uint16_t priority,
+                   uint64_t cookie)
+{
+    return table == ft->learned_table && priority && cookie_is_learned(cookie);
+}
+
+/* A flow with a cookie of ours. */
+static bool
+is_ours(const struct flowtab *ft, const struct fitem *flow)
+{
+    uint64_t cookie = fitem_cookie(flow);
+
+    return cookie_is_ours(cookie)
+           && !flowtab_is_learned(ft, fitem_table(flow), fitem_priority(flow),
+                                  cookie);
+}
+
 bool
 flowtab_concerns(const struct flowtab *ft, const struct fitem *item)
 {
@@ -422,7 +453,7 @@ flowtab_concerns(const struct flowtab *ft, const struct fitem *item)
         return group_id_is_ours(fitem_group_id(item))
                || ft->predecessor.groups;
     }
-    return cookie_is_ours(fitem_cookie(item)) || flowtab_is_antrea(ft, item)
+    return is_ours(ft, item) || flowtab_is_antrea(ft, item)
            || (ft->predecessor.normal && fitem_equals(item, ft->normal));
 }
 

@@ -4,7 +4,9 @@
  *
  * A reply comes in any number of parts; each is taken in when it comes, none
  * is kept.  An entry that can't be read counts as absent: the flow table then
- * puts it anew, which is right whether or not something is there.
+ * puts it anew, which is right whether or not something is there.  Learned
+ * flows, of which there may be very many, are recognized before they are
+ * decoded, and passed over.
  *
  * On a bridge that may have had another master everything is read, not only
  * what is ours. */
@@ -132,6 +134,10 @@ ofconn_dump_recv_flows(struct ofconn *c, struct ofpbuf *msg)
     while (ofconn_pull_entry(msg, &entry)) {
         struct ofputil_flow_stats fs;
 
+        if (ofconn_learned_is_stats(c, &entry)) {
+            c->stats.n_dumped++;
+            continue;
+        }
         ofpbuf_clear(&ofpacts);
         if (ofputil_decode_flow_stats_reply(&fs, &entry, false, &ofpacts)) {
             c->n_unreadable++;

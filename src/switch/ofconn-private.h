@@ -8,6 +8,7 @@
  *    ofconn-setup.c    what is asked for once per connection, the meter
  *    ofconn-dump.c     flows and groups read into the flow table
  *    ofconn-watch.c    what others change
+ *    ofconn-learned.c  what the switch has learned
  *    ofconn-bundle.c   what is dirty, sent
  *    ofconn-old.c      what a predecessor left, and what is others'
  *    ofconn-packet.c   packets from and to the switch
@@ -127,6 +128,19 @@ struct ofconn_old {
     long long int intruded_ms; /* When the last one was seen. */
 };
 
+/* Learned flows that are being looked at. */
+struct ofconn_review {
+    bool running;
+    bool one_group; /* Only those of 'group_id'. */
+    uint32_t group_id;
+    ofconn_judge *judge;
+    void *aux;
+    uint32_t xid;  /* Of the request that is out. */
+    uint64_t part; /* That it is about. */
+    size_t n;      /* Flows seen. */
+    long long int due_ms;
+};
+
 /* Packets that are kept.  More are dropped: they come faster than they are
  * taken. */
 #define OFCONN_MAX_PACKET_INS 256
@@ -139,6 +153,7 @@ struct ofconn {
     uint32_t meter_rate_pps;
     long long int reply_deadline_ms;
     bool (*table_is_ours)(uint8_t table_id);
+    unsigned int learned_reg;
 
     /* Connection. */
     struct rconn *rconn; /* NULL in S_BACKOFF. */
@@ -160,6 +175,9 @@ struct ofconn {
     uint32_t dump_xid;
     size_t n_dumped_flows, n_dumped_groups, n_unreadable;
     uint64_t n_foreign_dumped; /* stats.n_foreign when the dump began. */
+
+    /* ofconn-learned.c */
+    struct ofconn_review review;
 
     /* ofconn-bundle.c */
     struct ofconn_bundle bundle;
@@ -226,6 +244,16 @@ void ofconn_have_some_group(struct ofconn *, uint32_t group_id);
 /* ofconn-watch.c */
 void ofconn_watch_recv_flows(struct ofconn *, struct ofpbuf *msg);
 void ofconn_watch_recv_forward(struct ofconn *, const struct ofp_header *);
+
+/* ofconn-learned.c */
+/* True if 'entry' of a reply to a dump, or of the flow monitor, is about a
+ * learned flow.  Nothing is decoded. */
+bool ofconn_learned_is_stats(const struct ofconn *, const struct ofpbuf *);
+bool ofconn_learned_is_update(const struct ofconn *, const struct ofpbuf *);
+/* Return true if the message was about a review. */
+bool ofconn_learned_recv(struct ofconn *, struct ofpbuf *msg);
+bool ofconn_learned_recv_error(struct ofconn *, uint32_t xid, enum ofperr);
+void ofconn_learned_reset(struct ofconn *); /* The connection is gone. */
 
 /* ofconn-bundle.c */
 /* Adds 'msg', which has its xid and length, to the open bundle. */

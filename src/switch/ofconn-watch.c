@@ -110,8 +110,11 @@ ofconn_watch_recv_flows(struct ofconn *c, struct ofpbuf *msg)
     ofpraw_pull_assert(msg);
     while (ofconn_pull_entry(msg, &entry)) {
         struct ofputil_flow_update fu;
-        int error = ofputil_decode_flow_update(&fu, &entry, &ofpacts);
 
+        if (ofconn_learned_is_update(c, &entry)) {
+            continue;
+        }
+        int error = ofputil_decode_flow_update(&fu, &entry, &ofpacts);
         if (error) {
             note_unreadable(c, "a flow", error);
         } else {

@@ -70,6 +70,7 @@ ofconn_create(const struct ofconn_cfg *cfg)
     c->meter_rate_pps = cfg->meter_rate_pps;
     c->reply_deadline_ms = cfg->reply_deadline_ms;
     c->table_is_ours = cfg->table_is_ours;
+    c->learned_reg = cfg->learned_reg;
 
     c->state = S_BACKOFF;
     c->state_since_ms = time_msec();
@@ -82,6 +83,7 @@ ofconn_create(const struct ofconn_cfg *cfg)
         (struct backoff) BACKOFF_INIT(MIN_BACKOFF_MS, MAX_REFUSED_MS);
     c->bundle.not_before_ms = LLONG_MIN;
     ofconn_old_init(c);
+    ofconn_learned_reset(c);
     c->packet_outs = rconn_packet_counter_create();
     c->repair_ms = LLONG_MAX;
     return c;
@@ -214,6 +216,7 @@ give_up(struct ofconn *c)
     ofconn_packet_reset(c);
     ofconn_setup_reset(c);
     ofconn_old_reset(c);
+    ofconn_learned_reset(c);
     flowtab_forget(c->flowtab);
     rconn_destroy(c->rconn);
     c->rconn = NULL;
@@ -400,7 +403,8 @@ recv_error(struct ofconn *c, const struct ofp_header *oh)
     uint32_t xid = ntohl(oh->xid);
 
     if (ofconn_bundle_recv_error(c, xid, error)
-        || ofconn_setup_recv_error(c, xid, error)) {
+        || ofconn_setup_recv_error(c, xid, error)
+        || ofconn_learned_recv_error(c, xid, error)) {
         return;
     }
     if (xid && xid == c->dump_xid) {
@@ -414,6 +418,9 @@ recv_error(struct ofconn *c, const struct ofp_header *oh)
 static bool
 recv_in_state(struct ofconn *c, enum ofptype type, struct ofpbuf *msg)
 {
+    if (type == OFPTYPE_FLOW_STATS_REPLY && ofconn_learned_recv(c, msg)) {
+        return true;
+    }
     switch (c->state) {
 #define OFCONN_STATE(NAME) \
     case S_##NAME: return recv_##NAME(c, type, msg);
@@ -519,7 +526,7 @@ static void
 check_broken(struct ofconn *c)
 {
     check_alive(c);
-    if (time_msec() >= c->due_ms) {
+    if (time_msec() >= MIN(c->due_ms, c->review.due_ms)) {
         ofconn_break(c, "no reply within %lld ms", c->reply_deadline_ms);
     }
     if (c->broken) {
@@ -549,7 +556,7 @@ ofconn_wait(struct ofconn *c)
     if (may_recv(c)) {
         rconn_recv_wait(c->rconn);
     }
-    poll_timer_wait_until(c->due_ms);
+    poll_timer_wait_until(MIN(c->due_ms, c->review.due_ms));
     if (c->state == S_FOLLOW) {
         poll_timer_wait_until(c->repair_ms);
         if (c->bundle.phase == BUNDLE_NONE && c->redump) {

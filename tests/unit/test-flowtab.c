@@ -527,6 +527,36 @@ what_is_not_ours_gives_way_or_is_left_alone(void **state OVS_UNUSED)
 }
 
 static void
+learned_flows_are_neither_wanted_nor_unwanted(void **state OVS_UNUSED)
+{
+    struct flowtab *ft = ft_ready();
+    uint64_t cookie = cookie_make_affinity(UINT64_MAX);
+
+    /* Without such a table, or elsewhere, they are a foreign hand's. */
+    flowtab_have(ft, flowtext_make_flow(cookie, 1, 0, 0, 0));
+    ft_assert_order(ft, " -flow");
+    flowtab_set_learned_table(ft, 11);
+    flowtab_have(ft, flowtext_make_flow(cookie, 1, 0, 0, 0));
+    ft_assert_order(ft, " -flow");
+
+    flowtab_set_learned_table(ft, 12);
+    flowtab_have(ft, flowtext_make_flow(cookie, 1, 0, 0, 0));
+    assert_int_equal(ft_stats(ft).n_unwanted, 0);
+    ft_assert_order(ft, "");
+    assert_true(flowtab_in_sync(ft));
+
+    /* One that stands where something is wanted gives way. */
+    ft_want(ft, 1, 0, ft_flow(1, 0, 0, 0), NOTHING);
+    ft_flush(ft);
+    flowtab_have(ft, flowtext_make_flow(cookie, 1, 0, 0, 0));
+    ft_assert_order(ft, " +flow");
+    assert_true(flowtab_is_learned(ft, 12, 200, cookie));
+    assert_false(flowtab_is_learned(ft, 12, 0, cookie));
+    assert_false(flowtab_is_learned(ft, 12, 200, cookie_make(3, 1)));
+    flowtab_destroy(ft);
+}
+
+static void
 success_overrides_what_was_said_before_it(void **state OVS_UNUSED)
 {
     struct flowtab *ft = ft_ready();
@@ -710,6 +740,7 @@ main(void)
         cmocka_unit_test(b8_deletion_carries_what_is_installed),
         cmocka_unit_test(c13_what_a_foreign_hand_changes_is_repaired),
         cmocka_unit_test(what_is_not_ours_gives_way_or_is_left_alone),
+        cmocka_unit_test(learned_flows_are_neither_wanted_nor_unwanted),
         cmocka_unit_test(success_overrides_what_was_said_before_it),
         cmocka_unit_test(refusal_leaves_what_was_said_before_it),
         cmocka_unit_test(

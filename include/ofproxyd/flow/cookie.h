@@ -116,6 +116,9 @@ cookie_is_learned(uint64_t cookie)
     return cookie >> 40 == cookie_make(COOKIE_AFFINITY, 0) >> 40;
 }
 
+/* Cookies of learned flows have these bits of cookie_make_affinity(0). */
+#define COOKIE_LEARNED_MASK UINT64_C(0xffffff0000000000)
+
 /* Returns the object id in a cookie of ours. */
 static inline uint32_t
 cookie_object_id(uint64_t cookie)

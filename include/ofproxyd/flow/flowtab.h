@@ -104,7 +104,23 @@ void flowtab_set_ready(struct flowtab *, bool ready);
  * switch has none of its flows any more. */
 bool flowtab_takes_over(const struct flowtab *);
 
-/* True if 'item', of whoever, counts as ours or as the predecessor's. */
+/* Flows that the switch has learned (cookie.h) in this table are neither
+ * wanted nor unwanted: they come and go with the flows that they were learned
+ * from, are not known to the table, and leave with no batch.  In other tables
+ * nothing is learned, so that such a cookie there is a foreign hand's doing.
+ * At first that is so in all tables. */
+void flowtab_set_learned_table(struct flowtab *, uint8_t table);
+
+/* Returns what was set, or -1. */
+int flowtab_learned_table(const struct flowtab *);
+
+/* True for the flow of such a table, priority and cookie.  Flows of priority 0
+ * are not learned: a table's miss flow is somebody's wish. */
+bool flowtab_is_learned(const struct flowtab *, uint8_t table,
+                        uint16_t priority, uint64_t cookie);
+
+/* True if 'item', of whoever, counts as ours or as the predecessor's.  A
+ * learned flow does not. */
 bool flowtab_concerns(const struct flowtab *, const struct fitem *item);
 
 /* True if the flow 'item' counts as Antrea's. */

@@ -32,6 +32,7 @@ struct ofconn_cfg {
     uint32_t meter_rate_pps; /* And its limit; burst is twice that. */
     long long int reply_deadline_ms;         /* For any reply, e.g. 10000. */
     bool (*table_is_ours)(uint8_t table_id); /* Or NULL: all are. */
+    unsigned int learned_reg; /* Register that learned flows match. */
 };
 
 /* Returns a connection that is down until ofconn_run() is called. */
@@ -67,6 +68,33 @@ void ofconn_redump(struct ofconn *);
 void ofconn_delete_meters(struct ofconn *, uint32_t first, unsigned int n);
 bool ofconn_meters_are_gone(const struct ofconn *);
 
+/* Learned flows (cookie.h) are not dumped, and nobody is told of them.  They
+ * can be looked at: */
+struct ofconn_learned {
+    uint64_t cookie;
+    uint32_t group_id;     /* The value of the 'learned_reg' of its match. */
+    uint16_t idle_timeout; /* In seconds; 0: none. */
+    uint32_t idle_s;       /* Since the last packet, rounded down. */
+};
+
+/* Returns the idle timeout that the flow is to have, 0 for none, or -1 for it
+ * to go.  May not call back. */
+typedef int ofconn_judge(const struct ofconn_learned *, void *aux);
+
+/* Calls 'judge' for the learned flows of '*group_id', or for all if that is
+ * NULL, over the next calls of ofconn_run(), and carries out what it says. The
+ * time that a flow has been idle goes on when its timeout changes.
+ *
+ * Returns false, and does nothing, if that can't be done now: the connection
+ * is not up, or a review is under way. */
+bool ofconn_review_learned(struct ofconn *, const uint32_t *group_id,
+                           ofconn_judge *judge, void *aux)
+    OVS_WARN_UNUSED_RESULT;
+
+/* True until the review has ended.  It has got to its end if 'n_reviews' of
+ * the stats has grown; else the connection was lost. */
+bool ofconn_is_reviewing(const struct ofconn *);
+
 /* True if connected, dumped, and following. */
 bool ofconn_is_up(const struct ofconn *);
 
@@ -93,6 +121,9 @@ struct ofconn_stats {
     uint64_t n_intruders; /* Flows that an agent of Antrea's put while ours
                            * were in force. */
     uint64_t n_packet_ins, n_packet_ins_dropped;
+    uint64_t n_reviews;   /* Of learned flows, that got to their end. */
+    uint64_t n_forgotten; /* Learned flows that were taken away. */
+    size_t n_learned;     /* In the last review of all. */
     char last_error[256]; /* "" if none. */
     long long int last_error_ms;
 };
