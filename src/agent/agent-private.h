@@ -5,6 +5,7 @@
 /* The agent's parts, for the files that make it up. */
 
 #include "latency.h"
+#include "learned.h"
 #include "local.h"
 #include "net.h"
 #include "ofproxyd/agent/agent.h"
@@ -36,6 +37,7 @@ struct agent {
     struct net *net;
     struct ways *ways;
     struct takeover *takeover;
+    struct learned *learned;
 
     struct pacer pacer;
     bool bridge_ok;

@@ -21,6 +21,9 @@ VLOG_DEFINE_THIS_MODULE(agent);
 #define GATEWAY_OFPORT 32769
 #define TUNNEL_OFPORT  32768
 
+/* The register whose value learned flows match: ServiceGroupID. */
+#define LEARNED_REG 7
+
 /* How long one turn may render: probes, echo requests and the control socket
  * are to be answered within 100 ms. */
 #define RENDER_MS         20
@@ -96,6 +99,7 @@ create_ofconn(struct agent *a)
         .meter_rate_pps = a->cfg->packet_in_rate,
         .reply_deadline_ms = REPLY_DEADLINE_MS,
         .table_is_ours = table_is_ours,
+        .learned_reg = LEARNED_REG,
     };
 
     a->ofconn = ofconn_create(&cfg);
@@ -214,6 +218,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
         .ofconn = a->ofconn,
         .ovsdb = a->ovsdb,
     });
+    a->learned = learned_create(a->services, a->flowtab, a->ofconn);
     *ret = a;
     return 0;
 }
@@ -226,6 +231,7 @@ agent_destroy(struct agent *a)
     }
     kube_destroy(a->kube);
     takeover_destroy(a->takeover);
+    learned_destroy(a->learned);
     ofconn_destroy(a->ofconn);
     ovsdb_destroy(a->ovsdb);
     ways_destroy(a->ways);
@@ -454,6 +460,7 @@ agent_run(struct agent *a)
     run_ofconn(a, db);
     run_flowtab(a);
     run_takeover(a); /* What came of it: the next turn may be far. */
+    learned_run(a->learned, a->complete && !has_work(a));
     answer_rejects(a);
     host_run(a->host);
     ovsdb_set_gateway_lost(a->ovsdb, host_gateway_is_lost(a->host));
@@ -471,6 +478,7 @@ agent_wait(struct agent *a)
     if (a->bridge_seen) {
         ofconn_wait(a->ofconn);
     }
+    learned_wait(a->learned);
     host_wait(a->host);
     rules_wait(a->rules);
     nodeips_wait(a->nodeips);

@@ -41,6 +41,8 @@ struct services {
     struct hmap units;    /* By object id. */
     struct addrs *addrs;  /* Who of them has which. */
     uint64_t n_changes;
+    uint64_t n_affinity_changes;
+    size_t n_long; /* Units with a timeout that no flow can have. */
 
     /* What services_take_addr_changes() hands out. */
     struct addr_change *changes;
@@ -188,10 +190,28 @@ update_conflict(const struct services *s, struct unit *u)
 
 /* Units. */
 
+static bool
+is_long(const struct unit *u)
+{
+    return u->affinity_s > PIPE_AFFINITY_MAX_S;
+}
+
+static void
+unit_set_affinity(struct services *s, struct unit *u, uint32_t affinity_s)
+{
+    if (u->affinity_s != affinity_s) {
+        s->n_affinity_changes += u->affinity_s != 0;
+        s->n_long -= is_long(u);
+        u->affinity_s = affinity_s;
+        s->n_long += is_long(u);
+    }
+}
+
 static void
 unit_destroy(struct services *s, struct unit *u)
 {
     addrs_set(s->addrs, &u->claims, 0, NULL, 0);
+    unit_set_affinity(s, u, 0);
     ovs_list_remove(&u->list_node);
     hmap_remove(&s->units, &u->id_node);
     idpool_free(s->ids, u->object_id);
@@ -358,6 +378,7 @@ unit_want_service(struct services *s, struct unit *u, int64_t rank,
         VLOG_WARN_RL(&rl, "Service %s/%s: port \"%s\": %s", u->ns, u->name,
                      u->port_name, err.msg);
     }
+    unit_set_affinity(s, u, svc->affinity_s);
     unit_want(s, u, rank, &out);
     free(out.items);
 }
@@ -716,6 +737,27 @@ services_for_each(const struct services *s, const char *ns, const char *name,
         }
     }
     free(nodes);
+}
+
+uint32_t
+services_affinity_s(const struct services *s, uint32_t object_id)
+{
+    const struct unit *u =
+        services_find_owner(s, cookie_make(COOKIE_SERVICE, object_id));
+
+    return u ? u->affinity_s : 0;
+}
+
+uint64_t
+services_n_affinity_changes(const struct services *s)
+{
+    return s->n_affinity_changes;
+}
+
+size_t
+services_n_long_affinities(const struct services *s)
+{
+    return s->n_long;
 }
 
 const struct unit *

@@ -34,6 +34,7 @@ struct unit {
     uint32_t object_id;
     uint32_t n_cluster, n_local; /* Endpoints chosen. */
     uint16_t port;
+    uint32_t affinity_s;       /* As in struct pipe_service. */
     struct ip ip;              /* Cluster IP. */
     enum pipe_verdict verdict; /* Of the cluster IP. */
     struct addr_owner claims;  /* All addresses that it is reached by.  Those
@@ -81,6 +82,15 @@ struct addr_change *services_take_addr_changes(struct services *,
  * external IP may be one), whether NodePorts are served there or not.
  * Services that depend on them are rendered anew. */
 void services_set_node_ips(struct services *, const struct ip *, size_t n);
+
+/* Returns the affinity timeout of the unit with that object id, in seconds; 0
+ * if it has no affinity, or there is none. */
+uint32_t services_affinity_s(const struct services *, uint32_t object_id);
+
+/* How often affinities of units changed or ended since the creation, and how
+ * many units have a timeout above PIPE_AFFINITY_MAX_S. */
+uint64_t services_n_affinity_changes(const struct services *);
+size_t services_n_long_affinities(const struct services *);
 
 /* Calls 'cb' for each unit of one Service, or of all if 'ns' is NULL, ordered
  * by name. */
