@@ -11,6 +11,7 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "affinity.h"
 #include "agent-private.h"
 #include "ofproxyd/base/memory.h"
 #include "ofproxyd/pipeline/tables.h"
@@ -70,6 +71,8 @@ create_ovsdb(struct agent *a)
     for (size_t i = 0; i < n_pipe_tables; i++) {
         tables[i].id = pipe_tables[i].id;
         tables[i].name = pipe_tables[i].name;
+        tables[i].flow_limit =
+            pipe_tables[i].id == PIPE_T_AFFINITY ? AFFINITY_MAX_CLIENTS : 0;
     }
     a->ovsdb = ovsdb_create(&cfg);
     free(tables);

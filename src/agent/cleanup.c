@@ -9,6 +9,7 @@
 
 #include <util.h>
 
+#include "affinity.h"
 #include "local.h"
 #include "ofproxyd/host/host.h"
 #include "ofproxyd/host/rules.h"
@@ -55,6 +56,8 @@ clean_switch(const struct cfg *cfg, struct cleanup_report *r, struct err *err)
     for (size_t i = 0; i < n_pipe_tables; i++) {
         tables[i].id = pipe_tables[i].id;
         tables[i].name = pipe_tables[i].name;
+        tables[i].flow_limit =
+            pipe_tables[i].id == PIPE_T_AFFINITY ? AFFINITY_MAX_CLIENTS : 0;
     }
     error = swclean_run(&swclean, &r->done, &r->left, err);
     free(target);

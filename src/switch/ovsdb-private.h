@@ -117,6 +117,9 @@ struct ovsdb_history ovsdb_read_history(const struct ovsrec_bridge *bridge);
 /* True if the switch forwards nothing until it is told to. */
 bool ovsdb_waits_for_flows(const struct ovsrec_open_vswitch *);
 
+/* True if the table has the limit, with eviction of what expires next. */
+bool ovsdb_table_is_limited(const struct ovsrec_flow_table *, uint32_t limit);
+
 /* Look-ups; NULL if there is none. */
 const struct ovsrec_bridge *ovsdb_find_bridge(const struct ovsdb_idl *,
                                               const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the bridge, the gateway port and the table names with what is
- * wanted and writes the difference.
+/* Compares the bridge, the gateway port and the tables' names and limits with
+ * what is wanted and writes the difference.
  *
  * What exists is adopted: a value is only written if it is wrong, and only
  * the values that the daemon depends on.  What the daemon makes is marked in
@@ -22,6 +22,9 @@
 
 /* Round numbers of Antrea's agent. */
 #define ANTREA_KEY "roundNum"
+
+/* Flow_Table's overflow_policy. */
+#define EVICT "evict"
 
 /* What the OpenFlow connection needs. */
 #define PROTOCOL "OpenFlow15"
@@ -260,12 +263,40 @@ wanted_name(const struct ovsdb_repair *r, int64_t id, const char *name)
     return name;
 }
 
+/* The limit that the table 'id' should have, or 0. */
+static uint32_t
+wanted_limit(const struct ovsdb_repair *r, int64_t id)
+{
+    const struct ovsdb_table_name *ours = table_by_id(r, id);
+
+    return ours ? ours->flow_limit : 0;
+}
+
+bool
+ovsdb_table_is_limited(const struct ovsrec_flow_table *row, uint32_t limit)
+{
+    return row->n_flow_limit && *row->flow_limit == limit
+           && nullable_string_is_equal(row->overflow_policy, EVICT);
+}
+
+static void
+set_limit(const struct ovsrec_flow_table *row, uint32_t limit)
+{
+    int64_t value = limit;
+
+    if (limit) {
+        ovsrec_flow_table_set_flow_limit(row, &value, 1);
+        ovsrec_flow_table_set_overflow_policy(row, EVICT);
+    }
+}
+
 static struct ovsrec_flow_table *
-insert_table(struct ovsdb_repair *r, const char *name)
+insert_table(struct ovsdb_repair *r, const char *name, uint32_t limit)
 {
     struct ovsrec_flow_table *row = ovsrec_flow_table_insert(r->txn);
 
     ovsrec_flow_table_set_name(row, name);
+    set_limit(row, limit);
     return row;
 }
 
@@ -274,7 +305,7 @@ struct table_map {
     int64_t *ids;
     struct ovsrec_flow_table **rows;
     size_t n;
-    size_t n_renamed;
+    size_t n_renamed, n_limited;
     bool changed; /* The map, not only names in its rows. */
 };
 
@@ -285,16 +316,22 @@ repair_row(struct ovsdb_repair *r, const struct ovsrec_bridge *bridge,
     int64_t id = map->ids[i];
     struct ovsrec_flow_table *row = map->rows[i];
     const char *want = wanted_name(r, id, row->name);
+    uint32_t limit = wanted_limit(r, id);
+    bool rename = !nullable_string_is_equal(want, row->name);
+    bool set = limit && !ovsdb_table_is_limited(row, limit);
 
-    if (nullable_string_is_equal(want, row->name)) {
+    map->n_renamed += rename;
+    map->n_limited += set;
+    if ((rename || set) && row_is_shared(idl, bridge, id, row)) {
+        map->rows[i] = insert_table(r, want, limit);
+        map->changed = true;
         return;
     }
-    map->n_renamed++;
-    if (row_is_shared(idl, bridge, id, row)) {
-        map->rows[i] = insert_table(r, want);
-        map->changed = true;
-    } else {
+    if (rename) {
         ovsrec_flow_table_set_name(row, want);
+    }
+    if (set) {
+        set_limit(row, limit);
     }
 }
 
@@ -323,7 +360,8 @@ repair_tables(struct ovsdb_repair *r, const struct ovsrec_bridge *bridge,
     for (size_t i = 0; i < r->n_tables; i++) {
         if (!seen[r->tables[i].id]) {
             map.ids[map.n] = r->tables[i].id;
-            map.rows[map.n++] = insert_table(r, r->tables[i].name);
+            map.rows[map.n++] =
+                insert_table(r, r->tables[i].name, r->tables[i].flow_limit);
             map.n_renamed++;
             map.changed = true;
         }
@@ -336,6 +374,9 @@ repair_tables(struct ovsdb_repair *r, const struct ovsrec_bridge *bridge,
     }
     if (map.n_renamed) {
         ovsdb_repair_did(r, "named %" PRIuSIZE " tables", map.n_renamed);
+    }
+    if (map.n_limited) {
+        ovsdb_repair_did(r, "limited %" PRIuSIZE " tables", map.n_limited);
     }
     free(map.ids);
     free(map.rows);

@@ -194,7 +194,9 @@ register_columns(struct ovsdb_idl *idl)
         &ovsrec_interface_col_ofport,
         &ovsrec_interface_col_options,
         &ovsrec_interface_col_type,
+        &ovsrec_flow_table_col_flow_limit,
         &ovsrec_flow_table_col_name,
+        &ovsrec_flow_table_col_overflow_policy,
     };
     /* Written into new rows only; what others write there later is of no
      * interest. */
@@ -234,6 +236,7 @@ ovsdb_create(const struct ovsdb_cfg *cfg)
     for (size_t i = 0; i < cfg->n_tables; i++) {
         o->tables[i].id = cfg->tables[i].id;
         o->tables[i].name = xstrdup(cfg->tables[i].name);
+        o->tables[i].flow_limit = cfg->tables[i].flow_limit;
     }
     o->backoff = (struct backoff) BACKOFF_INIT(BACKOFF_MIN_MS, BACKOFF_MAX_MS);
     o->reopen_backoff =

@@ -128,23 +128,41 @@ static void OVS_PRINTF_FORMAT(2, 3)
     va_end(args);
 }
 
-static bool
-name_is_ours(const struct swclean_cfg *cfg, int64_t id, const char *name)
+/* Returns our table 'id', if that is its name, or NULL. */
+static const struct ovsdb_table_name *
+find_ours(const struct swclean_cfg *cfg, int64_t id, const char *name)
 {
     for (size_t i = 0; i < cfg->n_tables; i++) {
         if (cfg->tables[i].id == id) {
-            return name && !strcmp(cfg->tables[i].name, name);
+            return name && !strcmp(cfg->tables[i].name, name) ? &cfg->tables[i]
+                                                              : NULL;
         }
     }
-    return false;
+    return NULL;
 }
 
-/* True if 'row' holds nothing but a name. */
+/* True if 'row' holds nothing but what we have written. */
 static bool
-is_name_only(const struct ovsrec_flow_table *row)
+is_all_ours(const struct ovsrec_flow_table *row,
+            const struct ovsdb_table_name *ours)
 {
-    return !row->n_flow_limit && !row->overflow_policy && !row->n_groups
-           && !row->n_prefixes && smap_is_empty(&row->external_ids);
+    bool is_free = !row->n_flow_limit && !row->overflow_policy;
+
+    return (is_free || ovsdb_table_is_limited(row, ours->flow_limit))
+           && !row->n_groups && !row->n_prefixes
+           && smap_is_empty(&row->external_ids);
+}
+
+/* Takes what is ours out of a row that holds more. */
+static void
+clear_row(const struct ovsrec_flow_table *row,
+          const struct ovsdb_table_name *ours)
+{
+    ovsrec_flow_table_set_name(row, NULL);
+    if (ours->flow_limit && ovsdb_table_is_limited(row, ours->flow_limit)) {
+        ovsrec_flow_table_set_flow_limit(row, NULL, 0);
+        ovsrec_flow_table_set_overflow_policy(row, NULL);
+    }
 }
 
 static void
@@ -159,13 +177,13 @@ remove_names(struct removal *r)
     for (size_t i = 0; i < bridge->n_flow_tables; i++) {
         int64_t id = bridge->key_flow_tables[i];
         struct ovsrec_flow_table *row = bridge->value_flow_tables[i];
-        bool ours = name_is_ours(r->cfg, id, row->name);
+        const struct ovsdb_table_name *ours = find_ours(r->cfg, id, row->name);
 
-        n_ours += ours;
-        if (ours && !is_name_only(row)) {
-            ovsrec_flow_table_set_name(row, NULL);
+        n_ours += ours != NULL;
+        if (ours && !is_all_ours(row, ours)) {
+            clear_row(row, ours);
         }
-        if (!ours || !is_name_only(row)) {
+        if (!ours || !is_all_ours(row, ours)) {
             ids[n] = id;
             rows[n++] = row;
         }

@@ -269,6 +269,65 @@ def test_tables_that_are_not_ours_keep_their_names(switch, start):
     assert table_names(switch, "br-other") == {3: "Shared"}
 
 
+LIMITED = [t + (":500" if t.startswith("12:") else "") for t in TABLES]
+
+
+def limits(switch, bridge=None):
+    """{table id: (flow limit, overflow policy)} of a bridge, of tables that
+    have either."""
+    rows, bridges = transact(
+        switch, {"op": "select", "table": "Flow_Table", "where": [],
+                 "columns": ["_uuid", "flow_limit", "overflow_policy"]},
+        {"op": "select", "table": "Bridge", "columns": ["flow_tables"],
+         "where": [["name", "==", bridge or switch.bridge]]})
+    empty = ["set", []]
+    found = {row["_uuid"][1]: (row["flow_limit"], row["overflow_policy"])
+             for row in rows["rows"]}
+    return {id_: found[uuid[1]] for row in bridges["rows"]
+            for id_, uuid in row["flow_tables"][1]
+            if found[uuid[1]] != (empty, empty)}
+
+
+def test_limit_of_a_table_is_kept(switch, start):
+    """With its policy; of others nothing is said, and a row that another
+    bridge has, too, is not changed for that one."""
+    start(tables=LIMITED).ready()
+    assert limits(switch) == {12: (500, "evict")}
+    row = switch.vsctl("get", "bridge", "br-int",
+                       "flow_tables:12").strip()
+    for columns in (["flow_limit=7"], ["overflow_policy=refuse"],
+                    ["flow_limit=[]", "overflow_policy=[]"]):
+        switch.vsctl("set", "Flow_Table", row, *columns)
+        wait_for(lambda: limits(switch) == {12: (500, "evict")}, 5,
+                 "the limit", lambda: str(limits(switch)))
+    assert table_names(switch) == NAMES
+
+    switch.vsctl("add-br", "br-other", "--", "set", "bridge", "br-other",
+                 "flow_tables:3=" + row)
+    switch.vsctl("set", "Flow_Table", row, "flow_limit=9")
+    wait_for(lambda: limits(switch) == {12: (500, "evict")}, 5, "the limit")
+    assert limits(switch, "br-other") == {3: (9, "evict")}
+
+
+def test_limit_that_is_there_is_written_by_nobody(switch, start):
+    """A restart changes nothing."""
+    probe = start(tables=LIMITED)
+    probe.ready()
+    switch.add_dummy_pod(A[0], [A[1]])
+    probe.wait_pods({"v1": ["10.10.0.1"]})
+    probe.stop()
+    switch.stop_vswitchd()
+    records = n_records(switch)
+    probe = start(tables=LIMITED)
+    probe.wait_pods({"v1": ["10.10.0.1"]})
+    # As below: had it something to write, it would have done so by now.
+    switch.vsctl("--no-wait", "set", "Interface", "v1",
+                 "external_ids:ip-address=10.10.0.5")
+    probe.wait_pods({"v1": ["10.10.0.5"]})
+    probe.stop()
+    assert n_records(switch) == records + 1
+
+
 # Pods.
 
 def test_pods_appear_move_and_disappear(switch, start):

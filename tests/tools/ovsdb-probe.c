@@ -5,7 +5,7 @@
  * N", "filled", or anything else, which does nothing.
  *
  *   ovsdb-probe REMOTE BRIDGE DATAPATH_TYPE GATEWAY OFPORT LAYOUT TUNNEL
- *               [ID:NAME...]
+ *               [ID:NAME[:FLOW_LIMIT]...]
  *
  * TUNNEL is NAME,TYPE,PORT,CSUM,OFPORT or "" for none. */
 
@@ -128,6 +128,12 @@ main(int argc, char *argv[])
         }
         tables[i].id = atoi(argv[8 + i]);
         tables[i].name = name + 1;
+
+        char *limit = strchr(name + 1, ':');
+        if (limit) {
+            *limit = '\0';
+            tables[i].flow_limit = atoi(limit + 1);
+        }
     }
 
     struct ovsdb_cfg cfg = {

@@ -11,7 +11,8 @@
  *
  * What exists is adopted as it is but for what the daemon depends on:
  * fail_mode secure, OpenFlow15 among the protocols if they are limited, a
- * local port, the table names, the tunnel port's type and options.  A bridge
+ * local port, the tables' names and limits, the tunnel port's type and
+ * options.  A bridge
  * and ports that the daemon has made carry external_ids:ofproxyd-made=true (a
  * port's stand in Port).  A port that it made under another configuration, and
  * a tunnel port of Antrea's agent that is not wanted, are removed when the
@@ -31,6 +32,10 @@ struct ovsdb;
 struct ovsdb_table_name {
     uint8_t id;
     const char *name;
+    uint32_t flow_limit; /* The switch then makes room for a new flow by
+                          * evicting the one that would expire next; flows
+                          * without timeout are never evicted.  0: none, and
+                          * what the database says is left as it is. */
 };
 
 /* Everything is copied. */
