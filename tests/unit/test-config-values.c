@@ -321,8 +321,6 @@ unused_values_are_read_all_the_same(void **state OVS_UNUSED)
         0);
     assert_string_equal(
         ds_cstr(&messages),
-        "f:2:3: antreaProxy.serviceHealthCheckServerBindAddress: not used by "
-        "ofproxyd\n"
         "f:4:3: multicast.igmpQueryVersions: not used by ofproxyd\n"
         "f:5:3: multicast.igmpQueryInterval: not used by ofproxyd\n"
         "f:7:3: secondaryNetwork.ovsBridges: not used by ofproxyd\n"

@@ -242,8 +242,6 @@ unused_values_of_a_wrong_type_are_errors_too(void **state OVS_UNUSED)
             "antreaProxy: {serviceHealthCheckServerBindAddress: '%s'}",
             addresses[i]);
         char *messages = xasprintf(
-            "f:1:15: antreaProxy.serviceHealthCheckServerBindAddress: not "
-            "used by ofproxyd\n"
             "f:1:52: antreaProxy.serviceHealthCheckServerBindAddress: found "
             "\"%s\", allowed IP:PORT\n",
             addresses[i]);
