@@ -50,6 +50,8 @@ struct decode_meta {
     const char *zone;         /* Label topology.kubernetes.io/zone, or "". */
     bool mc_imported;         /* Annotation of Antrea multicluster. */
     struct jstr transport;    /* Annotation KUBE_TRANSPORT, or "". */
+    struct jstr trigger;      /* Annotation last-change-trigger-time, or
+                               * "". */
 };
 
 /* A document whose members have been located. */
@@ -98,6 +100,9 @@ void decode_ip(struct jcur *, const enum ip_family *family, struct ip *ret);
 /* Reads a time in RFC 3339's format into seconds since 1970, cutting off
  * fractions.  Returns false if it is none. */
 bool decode_time(const char *text, int64_t *ret_s);
+
+/* The same, into nanoseconds; false, too, if they don't fit. */
+bool decode_time_ns(const char *text, int64_t *ret_ns);
 
 /* A CIDR, with blanks around it allowed. */
 void decode_cidr(struct jcur *, struct cidr *ret);

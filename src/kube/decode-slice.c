@@ -259,6 +259,23 @@ read_endpoint(struct jcur *c, void *reader_)
     }
 }
 
+/* Only a metric is made of it, so what is wrong in it doesn't matter. */
+static int64_t
+read_trigger(struct jstr s)
+{
+    char text[64];
+    int64_t ns = 0;
+
+    if (s.n < sizeof text) {
+        memcpy(text, s.s, s.n);
+        text[s.n] = '\0';
+        if (!decode_time_ns(text, &ns)) {
+            ns = 0;
+        }
+    }
+    return MAX(ns, 0);
+}
+
 bool
 decode_slice(struct decode_doc *doc, struct slice *ret)
 {
@@ -273,6 +290,7 @@ decode_slice(struct decode_doc *doc, struct slice *ret)
     *ret = (struct slice){
         .meta = doc->meta.meta,
         .service = doc->meta.service_name,
+        .trigger_ns = read_trigger(doc->meta.trigger),
     };
     if (!ret->service[0]) {
         return false;

@@ -76,27 +76,63 @@ take_zone(const char **p, int *ret)
     return false;
 }
 
-bool
-decode_time(const char *p, int64_t *ret_s)
+/* Takes what may follow the seconds, as nanoseconds; more digits are cut
+ * off. */
+static bool
+take_fraction(const char **p, int *ret_ns)
+{
+    int ns = 0, n = 0;
+
+    *ret_ns = 0;
+    if (!take_char(p, '.')) {
+        return true;
+    }
+    for (; **p >= '0' && **p <= '9'; (*p)++, n++) {
+        if (n < 9) {
+            ns = ns * 10 + (**p - '0');
+        }
+    }
+    for (int i = n; i < 9; i++) {
+        ns *= 10;
+    }
+    *ret_ns = ns;
+    return n > 0;
+}
+
+static bool
+take_time(const char *p, int64_t *ret_s, int *ret_ns)
 {
     int days, minutes, seconds, zone;
 
     if (!take_days(&p, &days) || !take_char(&p, 'T')
         || !take_minutes(&p, &minutes) || !take_char(&p, ':')
-        || !take_number(&p, 2, 0, 60, &seconds)) {
-        return false;
-    }
-    if (take_char(&p, '.')) {
-        size_t n_digits = strspn(p, "0123456789");
-
-        if (!n_digits) {
-            return false;
-        }
-        p += n_digits;
-    }
-    if (!take_zone(&p, &zone) || *p) {
+        || !take_number(&p, 2, 0, 60, &seconds) || !take_fraction(&p, ret_ns)
+        || !take_zone(&p, &zone) || *p) {
         return false;
     }
     *ret_s = (days * INT64_C(1440) + minutes - zone) * 60 + seconds;
+    return true;
+}
+
+bool
+decode_time(const char *text, int64_t *ret_s)
+{
+    int ns;
+
+    return take_time(text, ret_s, &ns);
+}
+
+bool
+decode_time_ns(const char *text, int64_t *ret_ns)
+{
+    int64_t s, ns;
+    int fraction;
+
+    if (!take_time(text, &s, &fraction)
+        || __builtin_mul_overflow(s, INT64_C(1000000000), &ns)
+        || __builtin_add_overflow(ns, fraction, &ns)) {
+        return false;
+    }
+    *ret_ns = ns;
     return true;
 }

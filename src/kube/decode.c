@@ -360,17 +360,28 @@ read_transport(struct jcur *c, void *meta_)
 }
 
 static void
+read_trigger(struct jcur *c, void *meta_)
+{
+    struct decode_meta *m = meta_;
+
+    m->trigger = jcur_string(c);
+}
+
+static void
 read_annotations(struct jcur *c, void *meta_)
 {
     static const struct jcur_member members[] = {
         JCUR_MEMBER("multicluster.antrea.io/imported-service",
                     read_mc_imported),
         JCUR_MEMBER(KUBE_TRANSPORT, read_transport),
+        JCUR_MEMBER("endpoints.kubernetes.io/last-change-trigger-time",
+                    read_trigger),
     };
     struct decode_meta *m = meta_;
 
     m->mc_imported = false;
     m->transport = (struct jstr){ "", 0 };
+    m->trigger = (struct jstr){ "", 0 };
     jcur_object(c, members, ARRAY_SIZE(members), m);
 }
 
@@ -379,6 +390,7 @@ static const struct decode_meta meta_none = {
     .service_name = "",
     .zone = "",
     .transport = { "", 0 },
+    .trigger = { "", 0 },
 };
 
 static void

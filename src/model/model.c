@@ -44,6 +44,10 @@ struct model {
     struct listing listings[N_MODEL_KINDS];
     uint64_t nodes_seqno;
     size_t n_svcs, n_endpoints;
+
+    /* What model_take_triggers() hands out. */
+    struct model_trigger *triggers;
+    size_t n_triggers, allocated_triggers;
 };
 
 const char *
@@ -331,6 +335,32 @@ changes_order(const struct model_slice *s, uint64_t version)
     return false;
 }
 
+static void
+add_trigger(struct model *m, const struct slice *slice)
+{
+    if (slice->trigger_ns && m->n_triggers < MODEL_TRIGGERS_MAX) {
+        if (m->n_triggers == m->allocated_triggers) {
+            m->triggers = x2nrealloc(m->triggers, &m->allocated_triggers,
+                                     sizeof *m->triggers);
+        }
+        m->triggers[m->n_triggers++] = (struct model_trigger){
+            .family = slice->family,
+            .ns = slice->trigger_ns,
+        };
+    }
+}
+
+struct model_trigger *
+model_take_triggers(struct model *m, size_t *ret_n)
+{
+    struct model_trigger *triggers = m->triggers;
+
+    *ret_n = m->n_triggers;
+    m->triggers = NULL;
+    m->n_triggers = m->allocated_triggers = 0;
+    return triggers;
+}
+
 bool
 model_put_slice(struct model *m, struct slice *slice)
 {
@@ -356,6 +386,9 @@ model_put_slice(struct model *m, struct slice *slice)
         }
     }
     s->generation = m->listings[MODEL_SLICES].generation;
+    if (changed) {
+        add_trigger(m, slice);
+    }
     return changed;
 }
 

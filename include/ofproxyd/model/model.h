@@ -154,6 +154,20 @@ const struct node *model_own_node(const struct model *);
 const struct hmap *model_services(const struct model *);
 const struct hmap *model_nodes(const struct model *);
 
+/* When something happened in the cluster that made a slice change. */
+struct model_trigger {
+    enum ip_family family;
+    int64_t ns; /* Since 1970. */
+};
+
+/* More than so many at a time are not kept. */
+#define MODEL_TRIGGERS_MAX 65536
+
+/* Hands out what slices that were put and changed the model since the last
+ * call said of their cause, in order: an array that is the caller's to free(),
+ * or NULL.  Most of those of a first list happened long ago. */
+struct model_trigger *model_take_triggers(struct model *, size_t *ret_n);
+
 struct model_counts {
     size_t n_services; /* Service objects. */
     size_t n_slices;

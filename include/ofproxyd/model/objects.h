@@ -102,6 +102,9 @@ struct slice {
     struct obj_meta meta;
     const char *service; /* Label kubernetes.io/service-name, never "". */
     enum ip_family family;
+    int64_t trigger_ns; /* Annotation last-change-trigger-time: when what
+                         * this version tells of happened, ns since 1970; 0
+                         * unknown.  Not compared, either. */
     struct slice_port *ports;
     size_t n_ports;
     struct slice_endpoint *endpoints;
