@@ -12,6 +12,7 @@
  *    ofconn-bundle.c   what is dirty, sent
  *    ofconn-old.c      what a predecessor left, and what is others'
  *    ofconn-packet.c   packets from and to the switch
+ *    ofconn-stats.c    counters of groups
  *
  * The switch's replies and notices arrive in the order in which it did the
  * things that they tell of.  So every part only writes down what it hears,
@@ -141,6 +142,16 @@ struct ofconn_review {
     long long int due_ms;
 };
 
+/* Counters of groups. */
+struct ofconn_groups {
+    uint32_t xid;         /* Of the request that is out, or 0. */
+    long long int due_ms; /* When it is given up. */
+    struct ofconn_group_stats *new; /* Of the parts that have come. */
+    size_t n_new, allocated;
+    struct ofconn_group_stats *last; /* The last whole answer. */
+    size_t n_last;
+};
+
 /* Packets that are kept.  More are dropped: they come faster than they are
  * taken. */
 #define OFCONN_MAX_PACKET_INS 256
@@ -193,6 +204,9 @@ struct ofconn {
     /* ofconn-packet.c */
     void *packet_ins[OFCONN_MAX_PACKET_INS]; /* Messages, in a ring. */
     size_t first_packet_in, n_packet_ins;
+
+    /* ofconn-stats.c */
+    struct ofconn_groups groups;
 
     struct ofconn_stats stats;
 };
@@ -287,6 +301,14 @@ int ofconn_old_note_intruder(struct ofconn *);
 /* Adds to the open bundle that all flows of Antrea's go; an error with one of
  * the xids from bundle.deletes_xid on means that they would not. */
 void ofconn_old_send_deletes(struct ofconn *);
+
+/* ofconn-stats.c */
+void ofconn_stats_recv(struct ofconn *, struct ofpbuf *msg);
+/* Returns true if the refused request was the one for counters. */
+bool ofconn_stats_recv_error(struct ofconn *, uint32_t xid);
+void ofconn_stats_run(struct ofconn *);
+void ofconn_stats_reset(struct ofconn *); /* The connection is gone. */
+void ofconn_stats_uninit(struct ofconn *);
 
 /* ofconn-packet.c */
 void ofconn_packet_recv(struct ofconn *, const struct ofpbuf *msg);

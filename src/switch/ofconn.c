@@ -95,7 +95,8 @@ ofconn_destroy(struct ofconn *c)
     if (c) {
         ofconn_bundle_reset(c);
         ofconn_packet_reset(c);
-        ofconn_old_uninit(c);
+        ofconn_stats_uninit(c);
+    ofconn_old_uninit(c);
         rconn_destroy(c->rconn);
         rconn_packet_counter_destroy(c->packet_outs);
         free(c->target);
@@ -217,6 +218,7 @@ give_up(struct ofconn *c)
     ofconn_setup_reset(c);
     ofconn_old_reset(c);
     ofconn_learned_reset(c);
+    ofconn_stats_reset(c);
     flowtab_forget(c->flowtab);
     rconn_destroy(c->rconn);
     c->rconn = NULL;
@@ -390,6 +392,9 @@ recv_FOLLOW(struct ofconn *c, enum ofptype type, struct ofpbuf *msg)
     } else if (type == OFPTYPE_TABLE_FEATURES_STATS_REPLY) {
         ofconn_old_recv_tables(c, msg);
         return true;
+    } else if (type == OFPTYPE_GROUP_STATS_REPLY) {
+        ofconn_stats_recv(c, msg);
+        return true;
     }
     return recv_changes(c, type, msg);
 }
@@ -402,7 +407,8 @@ recv_error(struct ofconn *c, const struct ofp_header *oh)
     enum ofperr error = ofperr_decode_msg(oh, NULL);
     uint32_t xid = ntohl(oh->xid);
 
-    if (ofconn_bundle_recv_error(c, xid, error)
+    if (ofconn_stats_recv_error(c, xid)
+        || ofconn_bundle_recv_error(c, xid, error)
         || ofconn_setup_recv_error(c, xid, error)
         || ofconn_learned_recv_error(c, xid, error)) {
         return;
@@ -541,6 +547,7 @@ ofconn_run(struct ofconn *c)
         rconn_run(c->rconn);
         recv_some(c);
     }
+    ofconn_stats_run(c);
     ofconn_run_states(c);
     check_broken(c);
 }

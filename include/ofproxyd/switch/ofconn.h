@@ -109,6 +109,24 @@ bool ofconn_pop_packet_in(struct ofconn *, struct ofputil_packet_in *pin,
 void ofconn_packet_out(struct ofconn *, ofp_port_t port, const void *packet,
                        size_t len);
 
+/* What went through a group: the first packets of connections. */
+struct ofconn_group_stats {
+    uint32_t group_id;
+    uint64_t n_packets, n_bytes;
+};
+
+/* Asks for the counters of all groups of ours, if the connection is up and
+ * this isn't under way already.  The answer grows with the groups and their
+ * buckets, so don't ask often. */
+void ofconn_ask_group_stats(struct ofconn *);
+/* True while there is hope for an answer. */
+bool ofconn_awaits_group_stats(const struct ofconn *);
+/* Hands out the last answer, in no particular order, without the parts of
+ * larger groups: an array that is the caller's to free(), or NULL if there was
+ * none since the last call. */
+struct ofconn_group_stats *ofconn_take_group_stats(struct ofconn *,
+                                                   size_t *ret_n);
+
 struct ofconn_stats {
     const char *state; /* Name of the state, e.g. "FOLLOW". */
     long long int state_since_ms;
