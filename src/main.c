@@ -26,6 +26,7 @@
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/config/kubeconfig.h"
 #include "ofproxyd/serve/control.h"
+#include "ofproxyd/serve/web.h"
 
 VLOG_DEFINE_THIS_MODULE(main);
 
@@ -352,17 +353,80 @@ cmd_exit(int argc, const char *argv[], void *stop_, struct ds *ds,
     return 0;
 }
 
+/* What is served over HTTP. */
+
 static void
-loop(struct agent *agent, struct unixctl_server *unixctl,
+get_health(const void *agent, struct health_state *ret)
+{
+    agent_get_health(agent, ret);
+}
+
+static bool
+format_metrics(void *agent, struct ds *ds)
+{
+    return agent_format_metrics(agent, ds);
+}
+
+static bool
+metrics_ready(void *agent)
+{
+    return agent_metrics_ready(agent);
+}
+
+static int
+create_web(const struct cfg *cfg, struct agent *agent, struct web **ret)
+{
+    struct web_cfg web_cfg = {
+        .cfg = cfg,
+        .aux = agent,
+        .get_health = get_health,
+        .format_metrics = format_metrics,
+        .metrics_ready = metrics_ready,
+    };
+    struct err err;
+    int error = web_create(&web_cfg, ret, &err);
+
+    if (error) {
+        VLOG_ERR("%s", err.msg);
+    }
+    return error;
+}
+
+static void
+run_web(struct web *web, struct agent *agent)
+{
+    struct health_check check;
+    const struct ip *ips;
+    size_t n_ips;
+
+    ips = agent_node_port_ips(agent, &n_ips);
+    web_set_addresses(web, ips, n_ips);
+    while (agent_pop_health_check(agent, &check)) {
+        web_set_check(web, &check);
+    }
+    web_run(web);
+}
+
+struct servers {
+    struct unixctl_server *unixctl;
+    struct web *web;
+};
+
+static void
+loop(struct agent *agent, const struct servers *servers,
      struct sigwatch *signals, const struct stop *stop)
 {
+    struct unixctl_server *unixctl = servers->unixctl;
+
     while (!stop->asked && !sigwatch_poll(signals)) {
         agent_run(agent);
+        run_web(servers->web, agent);
         unixctl_server_run(unixctl);
         if (stop->asked) {
             break;
         }
         agent_wait(agent);
+        web_wait(servers->web);
         control_wait(unixctl);
         sigwatch_wait(signals);
         poll_block();
@@ -382,7 +446,7 @@ run(const struct setup *setup, const struct args *args)
     };
     struct stop stop = { false };
     struct sigwatch *signals = sigwatch_create();
-    struct unixctl_server *unixctl;
+    struct servers servers;
     struct agent *agent;
     struct err err;
     int error;
@@ -406,15 +470,19 @@ run(const struct setup *setup, const struct args *args)
         { "exit", "", 0, 0, cmd_exit, &stop },
     };
 
-    error = unixctl_server_create(args->unixctl, &unixctl);
+    error = create_web(&setup->cfg, agent, &servers.web);
+    if (!error) {
+        error = unixctl_server_create(args->unixctl, &servers.unixctl);
+    }
     if (!error) {
         control_register(commands, ARRAY_SIZE(commands));
         VLOG_INFO("ofproxyd " OFPROXYD_VERSION " on node %s, bridge %s",
                   setup->node_name, setup->cfg.ovs_bridge);
-        loop(agent, unixctl, signals, &stop);
+        loop(agent, &servers, signals, &stop);
         VLOG_INFO("stopping; bridge and host stay as they are");
-        unixctl_server_destroy(unixctl);
+        unixctl_server_destroy(servers.unixctl);
     }
+    web_destroy(servers.web);
     agent_destroy(agent);
     sigwatch_destroy(signals);
     return error;

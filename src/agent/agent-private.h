@@ -4,9 +4,11 @@
 
 /* The agent's parts, for the files that make it up. */
 
+#include "hchecks.h"
 #include "latency.h"
 #include "learned.h"
 #include "local.h"
+#include "metrics.h"
 #include "net.h"
 #include "ofproxyd/agent/agent.h"
 #include "ofproxyd/flow/flowtab.h"
@@ -38,6 +40,7 @@ struct agent {
     struct ways *ways;
     struct takeover *takeover;
     struct learned *learned;
+    struct hchecks *hchecks;
 
     struct pacer pacer;
     bool bridge_ok;
@@ -48,11 +51,27 @@ struct agent {
     long long int retry_ms; /* Of the next set-aside object, or LLONG_MAX. */
 
     struct latency latency;
+    struct metrics metrics;
+
+    /* health.c */
+    struct health health;
+    uint64_t n_done;         /* Changes confirmed, as of the last turn. */
+    uint64_t n_refused_seen; /* For what 'n_refused' was counted. */
+    size_t n_set_aside_seen;
+    size_t n_refused[N_IP_FAMILIES]; /* Set-aside owners. */
 
     size_t n_kept_peak; /* See trim_memory() in agent.c. */
     uint64_t n_rounds, n_rendered, n_rejects;
     uint64_t n_refused_logged;
 };
+
+/* health.c: follows what waits; takes note of a Service. */
+void agent_run_health(struct agent *);
+void agent_observe_service(const struct model_service *, bool served,
+                           void *agent);
+
+/* report.c: true if bridge and host are as they should be. */
+bool agent_in_sync(const struct agent *);
 
 /* report.c: says once of each object that the switch refused. */
 void report_set_aside(struct agent *);

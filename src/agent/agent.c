@@ -176,10 +176,12 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->cfg = cfg->cfg;
     a->pacer = (struct pacer) PACER_INIT;
     a->retry_ms = LLONG_MAX;
+    metrics_init(&a->metrics, time_wall_usec() * INT64_C(1000));
     a->model = model_create(cfg->node_name);
     error = create_kube(a, cfg, err);
     if (error) {
         model_destroy(a->model);
+        metrics_uninit(&a->metrics);
         free(a);
         return error;
     }
@@ -189,6 +191,8 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->rules = rules_create();
     create_nodeips(a);
     a->services = services_create(a->model, a->flowtab, a->cfg);
+    a->hchecks = hchecks_create();
+    services_set_observer(a->services, agent_observe_service, a);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,
@@ -245,7 +249,9 @@ agent_destroy(struct agent *a)
     nodeips_destroy(a->nodeips);
     rules_destroy(a->rules);
     host_destroy(a->host);
+    hchecks_destroy(a->hchecks);
     model_destroy(a->model);
+    metrics_uninit(&a->metrics);
     free(a);
 }
 
@@ -314,6 +320,24 @@ round_is_due(const struct agent *a)
            || (may_render(a) && !a->complete);
 }
 
+/* What the next confirmation of the switch will be about. */
+static void
+take_measures(struct agent *a)
+{
+    uint64_t n_events[N_MODEL_KINDS];
+    size_t n_triggers;
+    struct model_trigger *triggers =
+        model_take_triggers(a->model, &n_triggers);
+
+    for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
+        struct kube_kind_stats s;
+
+        kube_get_stats(a->kube, kind, &s);
+        n_events[kind] = s.n_events;
+    }
+    metrics_taken(&a->metrics, n_events, triggers, n_triggers);
+}
+
 /* One round: the newest state of everything that changed goes to the flow
  * table, and from there to the switch. */
 static void
@@ -345,6 +369,7 @@ run_round(struct agent *a)
     a->n_rendered += services_n_changes(a->services) - before;
     ofconn_flush(a->ofconn);
     if (drained) {
+        take_measures(a);
         latency_sent(&a->latency);
         pacer_done(&a->pacer, time_msec());
     } else {
@@ -406,6 +431,9 @@ measure(struct agent *a)
 
     /* Nor is what the switch refused one not to forward the rest. */
     ovsdb_set_filled(a->ovsdb, sent && a->complete);
+    if (sent && a->complete) {
+        metrics_confirmed(&a->metrics, time_usec(), time_wall_usec());
+    }
     if (sent && !stats.n_set_aside) {
         latency_confirmed(&a->latency, time_usec());
         if (a->complete && latency_first_sync(&a->latency, time_usec())) {
@@ -450,6 +478,7 @@ agent_run(struct agent *a)
     if (has_work(a)) {
         pacer_ask(&a->pacer, time_msec());
         latency_read(&a->latency, start_us);
+        metrics_read(&a->metrics, start_us, time_wall_usec());
     }
     if (round_is_due(a)) {
         run_round(a);
@@ -470,7 +499,9 @@ agent_run(struct agent *a)
     rules_run(a->rules);
     report_set_aside(a);
     measure(a);
+    agent_run_health(a);
     trim_memory(a);
+    metrics_turn(&a->metrics, time_usec() - start_us);
 }
 
 void

@@ -254,7 +254,7 @@ format_parts(const struct agent *a, struct ds *ds)
     rules_format_state(a->rules, ds);
 }
 
-static bool
+bool
 agent_in_sync(const struct agent *a)
 {
     return a->complete && ofconn_is_up(a->ofconn) && !model_has_dirty(a->model)

@@ -50,6 +50,9 @@ struct services {
 
     struct ip *node_ips;
     size_t n_node_ips;
+
+    services_observer *observer; /* Or NULL. */
+    void *observer_aux;
 };
 
 /* A Service that has units. */
@@ -587,8 +590,12 @@ services_render(struct services *s, const struct model_service *ms)
 {
     char *key = xasprintf("%s/%s", ms->ns, ms->name);
     struct shash_node *node = shash_find(&s->entries, key);
+    bool served = is_served(s, ms->svc);
 
-    if (!is_served(s, ms->svc)) {
+    if (s->observer) {
+        s->observer(ms, served, s->observer_aux);
+    }
+    if (!served) {
         if (node) {
             entry_destroy(s, node, true);
         }
@@ -663,6 +670,14 @@ services_run(struct services *s, long long int deadline_ms)
         }
     }
     return !model_has_dirty(s->model);
+}
+
+void
+services_set_observer(struct services *s, services_observer *observer,
+                      void *aux)
+{
+    s->observer = observer;
+    s->observer_aux = aux;
 }
 
 uint64_t

@@ -57,6 +57,14 @@ const struct unit *services_find_winner(const struct services *,
  * time_msec() has passed.  Returns true if none is left. */
 bool services_run(struct services *, long long int deadline_ms);
 
+/* Is told of each Service that is rendered, whether it is served or not; it
+ * may have gone altogether. */
+typedef void services_observer(const struct model_service *, bool served,
+                               void *aux);
+
+/* Nobody observes at first. */
+void services_set_observer(struct services *, services_observer *, void *aux);
+
 /* Number of units that changed what they want of the bridge since the
  * creation. */
 uint64_t services_n_changes(const struct services *);

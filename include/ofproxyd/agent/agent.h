@@ -14,6 +14,7 @@
 #include <openvswitch/dynamic-string.h>
 
 #include "ofproxyd/base/err.h"
+#include "ofproxyd/base/health.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/config/kubeconfig.h"
 
@@ -38,6 +39,24 @@ void agent_destroy(struct agent *);
 void agent_run(struct agent *);
 /* Arranges for poll_block() to wake up when agent_run() has work. */
 void agent_wait(struct agent *);
+
+/* Sets '*ret' to how the daemon's work is going. */
+void agent_get_health(const struct agent *, struct health_state *ret);
+
+/* Takes the next health check of a Service that has changed, come or gone, or
+ * returns false.  Its strings are valid until the next call of a function that
+ * changes the agent. */
+bool agent_pop_health_check(struct agent *, struct health_check *ret);
+
+/* Addresses of this node on which NodePorts are served.  Valid until the next
+ * agent_run(). */
+const struct ip *agent_node_port_ips(const struct agent *, size_t *ret_n);
+
+/* Appends all metrics of the agent in Prometheus' text format.  Returns false
+ * and appends nothing if the switch was asked for some of them: to be called
+ * again when agent_metrics_ready() returns true, which is within a second. */
+bool agent_format_metrics(struct agent *, struct ds *);
+bool agent_metrics_ready(const struct agent *); /* See above. */
 
 /* What an operator asks for, as text that ends in a newline.  Those that take
  * a Service return ENOENT if there is none of that name. */
