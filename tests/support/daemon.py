@@ -102,7 +102,9 @@ class Ofproxyd:
             "ovsBridge": self.switch.bridge,
             "ovsDatapathType": "netdev",
             "ovsRunDir": str(self.switch.dir),
-            "hostGateway": "antrea-gw0", **config}
+            "hostGateway": "antrea-gw0",
+            # Several daemons of a test may share a network namespace.
+            "enablePrometheusMetrics": False, **config}
         self.config.write_text(yaml(values) + "\n")
 
     # Life.
