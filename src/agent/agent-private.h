@@ -21,6 +21,7 @@
 #include "ofproxyd/switch/ovsdb.h"
 #include "pacer.h"
 #include "services.h"
+#include "stale.h"
 #include "takeover.h"
 #include "ways.h"
 
@@ -41,6 +42,7 @@ struct agent {
     struct takeover *takeover;
     struct learned *learned;
     struct hchecks *hchecks;
+    struct stale *stale;
 
     struct pacer pacer;
     bool bridge_ok;

@@ -193,6 +193,8 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->services = services_create(a->model, a->flowtab, a->cfg);
     a->hchecks = hchecks_create();
     services_set_observer(a->services, agent_observe_service, a);
+    a->stale = stale_create(a->flowtab);
+    services_set_stale(a->services, a->stale);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,
@@ -247,6 +249,7 @@ agent_destroy(struct agent *a)
     net_destroy(a->net);
     services_destroy(a->services);
     nodeips_destroy(a->nodeips);
+    stale_destroy(a->stale);
     rules_destroy(a->rules);
     host_destroy(a->host);
     hchecks_destroy(a->hchecks);
@@ -354,6 +357,7 @@ run_round(struct agent *a)
             a->complete = true;
             local_adopt(a->local);
             net_adopt(a->net);
+            stale_adopt(a->stale);
             flowtab_set_complete(a->flowtab, true);
             VLOG_INFO("first complete picture: from now on what is not "
                       "wanted is removed");
@@ -456,6 +460,8 @@ run_network(struct agent *a, const struct ovsdb_state *db)
     net_run_uplink(a->net);
     a->local_changed |= local_run(a->local, db, net_uplink(a->net), ips,
                                   a->complete && net_is_known(a->net));
+    stale_set_node_ips(a->stale, local_node(a->local)->node_port_ips,
+                       local_node(a->local)->n_node_port_ips);
     a->local_changed |=
         net_run(a->net, local_node(a->local), may_render(a), a->complete);
     ovsdb_set_gateway_mtu(a->ovsdb, net_mtu(a->net));
@@ -491,6 +497,7 @@ agent_run(struct agent *a)
     run_takeover(a); /* What to look for, before it is looked at. */
     run_ofconn(a, db);
     run_flowtab(a);
+    stale_run(a->stale, a->ofconn); /* As soon as flows are confirmed. */
     run_takeover(a); /* What came of it: the next turn may be far. */
     learned_run(a->learned, a->complete && !has_work(a));
     answer_rejects(a);
@@ -517,6 +524,7 @@ agent_wait(struct agent *a)
     rules_wait(a->rules);
     nodeips_wait(a->nodeips);
     net_wait(a->net);
+    stale_wait(a->stale);
     if (a->pacer.due_ms != LLONG_MAX) {
         poll_timer_wait_until(a->pacer.due_ms);
     }

@@ -263,6 +263,18 @@ agent_in_sync(const struct agent *a)
            && rules_in_sync(a->rules);
 }
 
+static void
+format_stale(const struct stale *stale, struct ds *ds)
+{
+    struct stale_stats stats;
+
+    stale_get_stats(stale, &stats);
+    ds_put_format(ds,
+                  "stale connections: %zu changes wait, %zu are in passes, "
+                  "%" PRIu64 " requests\n",
+                  stats.n_waiting, stats.n_active, stats.n_requests);
+}
+
 void
 agent_format_sync(const struct agent *a, struct ds *ds)
 {
@@ -321,6 +333,7 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                   latency_quantile(&a->latency, 90) / 1000.0,
                   latency_quantile(&a->latency, 99) / 1000.0,
                   latency_quantile(&a->latency, 100) / 1000.0);
+    format_stale(a->stale, ds);
     format_parts(a, ds);
     flowtab_for_each_set_aside(a->flowtab, format_set_aside, &ctx);
 }

@@ -17,6 +17,7 @@
 #include "ofproxyd/base/hash.h"
 #include "ofproxyd/base/idpool.h"
 #include "portsvc.h"
+#include "stale.h"
 
 VLOG_DEFINE_THIS_MODULE(services);
 
@@ -36,6 +37,7 @@ struct services {
     struct model *model;
     struct flowtab *flowtab;
     const struct cfg *cfg;
+    struct stale *stale; /* Or NULL. */
     struct idpool *ids;
     struct shash entries; /* "ns/name" to struct entry. */
     struct hmap units;    /* By object id. */
@@ -102,6 +104,12 @@ services_create(struct model *model, struct flowtab *flowtab,
     hmap_init(&s->units);
     s->addrs = addrs_create(add_addr_change, s);
     return s;
+}
+
+void
+services_set_stale(struct services *s, struct stale *stale)
+{
+    s->stale = stale;
 }
 
 uint64_t
@@ -228,6 +236,9 @@ unit_withdraw(struct services *s, struct unit *u)
 {
     struct fout none = FOUT_INIT;
 
+    if (s->stale) {
+        stale_remove(s->stale, unit_owner(u));
+    }
     unit_want(s, u, 0, &none);
     unit_destroy(s, u);
 }
@@ -367,6 +378,31 @@ copy_own(const struct unit *u, const struct frontends *frontends,
     return n;
 }
 
+/* Connections of UDP and SCTP outlive what they were made for. */
+static void
+unit_tell_stale(struct services *s, const struct model_service *ms,
+                const struct svc_port *port, const struct pipe_service *svc,
+                const struct eps_choice *choice)
+{
+    struct eps_list alive;
+
+    if (!s->stale || svc->proto == PROTO_TCP) {
+        return;
+    }
+    eps_list_alive(ms, port, svc->family, &alive);
+    stale_update(s->stale,
+                 &(struct stale_port){
+                     .owner = cookie_make(COOKIE_SERVICE, svc->object_id),
+                     .family = svc->family,
+                     .proto = svc->proto,
+                     .frontends = svc->frontends,
+                     .n_frontends = svc->n_frontends,
+                     .alive = &alive,
+                     .choice = choice,
+                 });
+    free(alive.eps);
+}
+
 static void
 unit_want_service(struct services *s, struct unit *u, int64_t rank,
                   struct pipe_service *svc)
@@ -374,7 +410,6 @@ unit_want_service(struct services *s, struct unit *u, int64_t rank,
     struct fout out = FOUT_INIT;
     struct err err;
 
-    svc->object_id = u->object_id;
     if (pipe_render_service(svc, &out, &err)) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
@@ -408,6 +443,8 @@ unit_render(struct services *s, const struct model_service *ms,
         p.svc.n_frontends = copy_own(u, frontends, own);
         p.svc.frontends = own;
     }
+    p.svc.object_id = u->object_id;
+    unit_tell_stale(s, ms, port, &p.svc, &p.choice);
     unit_want_service(s, u, ms->svc->meta.created_s, &p.svc);
     portsvc_uninit(&p);
     free(own);

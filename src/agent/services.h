@@ -53,6 +53,10 @@ void services_destroy(struct services *); /* NULL is allowed. */
 const struct unit *services_find_winner(const struct services *,
                                         const struct addr *);
 
+/* Tells 'stale', which must live longer, of every change from now on. */
+struct stale;
+void services_set_stale(struct services *, struct stale *);
+
 /* Renders Services that changed until none is left or 'deadline_ms' of
  * time_msec() has passed.  Returns true if none is left. */
 bool services_run(struct services *, long long int deadline_ms);

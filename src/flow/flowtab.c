@@ -561,6 +561,37 @@ flowtab_get_stats(const struct flowtab *ft, struct flowtab_stats *ret)
     ret->n_set_aside = ft->n_asides;
 }
 
+static bool
+key_is_settled(const struct ftkey *key)
+{
+    /* Equal items are shared: see key_share(). */
+    return key->want == key->have && key->place != PLACE_IN_FLIGHT;
+}
+
+bool
+flowtab_is_settled(const struct flowtab *ft, uint64_t owner_id)
+{
+    const struct ftowner *owner = owner_find(ft, owner_id);
+    const struct ftkey *key;
+
+    if (!ft->known || !owner) {
+        return ft->known;
+    } else if (owner_is_aside(owner)) {
+        return false;
+    }
+    LIST_FOR_EACH (key, owner_node, &owner->keys) {
+        if (!key_is_settled(key)) {
+            return false;
+        }
+    }
+    LIST_FOR_EACH (key, owner_node, &owner->leaving) {
+        if (!key->is_group && !key_is_settled(key)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool
 flowtab_in_sync(const struct flowtab *ft)
 {

@@ -315,6 +315,25 @@ eps_choose(const struct model_service *ms, const struct svc_port *port,
     free(cs.c);
 }
 
+static bool
+is_alive(const struct candidate *c, enum topology topology OVS_UNUSED)
+{
+    return c->from->serving || c->from->ready;
+}
+
+void
+eps_list_alive(const struct model_service *ms, const struct svc_port *port,
+               enum ip_family family, struct eps_list *ret)
+{
+    struct candidates cs = { .c = NULL };
+
+    collect(ms, port, family, &cs);
+    drop_duplicates(&cs);
+    *ret = (struct eps_list){ .n = 0 };
+    pick(&cs, is_alive, TOPOLOGY_NONE, ret);
+    free(cs.c);
+}
+
 void
 eps_choice_uninit(struct eps_choice *choice)
 {

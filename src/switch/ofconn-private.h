@@ -13,6 +13,7 @@
  *    ofconn-old.c      what a predecessor left, and what is others'
  *    ofconn-packet.c   packets from and to the switch
  *    ofconn-stats.c    counters of groups
+ *    ofconn-ct.c       connections that are to be forgotten
  *
  * The switch's replies and notices arrive in the order in which it did the
  * things that they tell of.  So every part only writes down what it hears,
@@ -208,6 +209,12 @@ struct ofconn {
     /* ofconn-stats.c */
     struct ofconn_groups groups;
 
+    /* ofconn-ct.c */
+    enum ofconn_ct_state ct_state;
+    uint32_t ct_xid; /* Of the first request; the barrier's is behind. */
+    size_t n_ct;
+    long long int ct_due_ms; /* When the reply is overdue. */
+
     struct ofconn_stats stats;
 };
 
@@ -309,6 +316,13 @@ bool ofconn_stats_recv_error(struct ofconn *, uint32_t xid);
 void ofconn_stats_run(struct ofconn *);
 void ofconn_stats_reset(struct ofconn *); /* The connection is gone. */
 void ofconn_stats_uninit(struct ofconn *);
+
+/* ofconn-ct.c */
+void ofconn_ct_run(struct ofconn *);
+void ofconn_ct_reset(struct ofconn *); /* The connection is gone. */
+/* Return true if it was about what was sent. */
+bool ofconn_ct_recv_error(struct ofconn *, uint32_t xid, enum ofperr);
+bool ofconn_ct_recv_barrier(struct ofconn *, uint32_t xid);
 
 /* ofconn-packet.c */
 void ofconn_packet_recv(struct ofconn *, const struct ofpbuf *msg);

@@ -86,6 +86,7 @@ ofconn_create(const struct ofconn_cfg *cfg)
     ofconn_learned_reset(c);
     c->packet_outs = rconn_packet_counter_create();
     c->repair_ms = LLONG_MAX;
+    ofconn_ct_reset(c);
     return c;
 }
 
@@ -96,7 +97,7 @@ ofconn_destroy(struct ofconn *c)
         ofconn_bundle_reset(c);
         ofconn_packet_reset(c);
         ofconn_stats_uninit(c);
-    ofconn_old_uninit(c);
+        ofconn_old_uninit(c);
         rconn_destroy(c->rconn);
         rconn_packet_counter_destroy(c->packet_outs);
         free(c->target);
@@ -215,6 +216,7 @@ give_up(struct ofconn *c)
     }
     ofconn_bundle_reset(c);
     ofconn_packet_reset(c);
+    ofconn_ct_reset(c);
     ofconn_setup_reset(c);
     ofconn_old_reset(c);
     ofconn_learned_reset(c);
@@ -410,6 +412,7 @@ recv_error(struct ofconn *c, const struct ofp_header *oh)
     if (ofconn_stats_recv_error(c, xid)
         || ofconn_bundle_recv_error(c, xid, error)
         || ofconn_setup_recv_error(c, xid, error)
+        || ofconn_ct_recv_error(c, xid, error)
         || ofconn_learned_recv_error(c, xid, error)) {
         return;
     }
@@ -454,6 +457,9 @@ ofconn_recv(struct ofconn *c, struct ofpbuf *msg)
         ofconn_packet_recv(c, msg);
     } else if (type == OFPTYPE_METER_CONFIG_STATS_REPLY) {
         ofconn_setup_recv_meter(c, msg);
+    } else if (type == OFPTYPE_BARRIER_REPLY
+               && ofconn_ct_recv_barrier(c, ntohl(oh->xid))) {
+        /* In whatever state: a dump may have begun meanwhile. */
     } else if (!recv_in_state(c, type, msg)) {
         VLOG_DBG_RL(&odd_rl, "%s: ignored message of type %s", c->target,
                     ofptype_get_name(type));
@@ -532,6 +538,7 @@ static void
 check_broken(struct ofconn *c)
 {
     check_alive(c);
+    ofconn_ct_run(c);
     if (time_msec() >= MIN(c->due_ms, c->review.due_ms)) {
         ofconn_break(c, "no reply within %lld ms", c->reply_deadline_ms);
     }
@@ -564,6 +571,7 @@ ofconn_wait(struct ofconn *c)
         rconn_recv_wait(c->rconn);
     }
     poll_timer_wait_until(MIN(c->due_ms, c->review.due_ms));
+    poll_timer_wait_until(c->ct_due_ms);
     if (c->state == S_FOLLOW) {
         poll_timer_wait_until(c->repair_ms);
         if (c->bundle.phase == BUNDLE_NONE && c->redump) {

@@ -248,6 +248,13 @@ struct flowtab_stats {
 /* Sets '*ret' to the present numbers. */
 void flowtab_get_stats(const struct flowtab *, struct flowtab_stats *ret);
 
+/* True if a dump has ended since the connection came up, the switch has all
+ * that 'owner' wants, and none of its flows that it wants no more.  (Groups
+ * that it wants no more may linger; nothing leads there.)  Of an owner that
+ * wants nothing nothing is known: then it is true once a dump has ended.
+ * False while the owner is set aside. */
+bool flowtab_is_settled(const struct flowtab *, uint64_t owner);
+
 /* True if a dump has ended since the connection came up, the switch has what
  * is wanted and nothing else, and nobody is set aside. */
 bool flowtab_in_sync(const struct flowtab *);

@@ -55,6 +55,13 @@ void eps_choose(const struct model_service *ms, const struct svc_port *port,
                 struct eps_choice *ret);
 void eps_choice_uninit(struct eps_choice *);
 
+/* Sets '*ret' to all endpoints that still serve, or are ready, whether or not
+ * policy, topology and other endpoints let new connections go there: those
+ * whose connections live on.  '*ret' is the caller's to free 'ret->eps'. */
+void eps_list_alive(const struct model_service *ms,
+                    const struct svc_port *port, enum ip_family family,
+                    struct eps_list *ret);
+
 /* Order of struct eps_list. */
 int eps_compare(const struct eps *, const struct eps *);
 

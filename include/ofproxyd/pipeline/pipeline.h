@@ -198,6 +198,21 @@ int pipe_render_service(const struct pipe_service *, struct fout *,
  * group may be of another process of ofproxyd. */
 size_t pipe_group_endpoints(const struct fitem *group, struct eps **ret);
 
+/* The address that a flow of a Service port is for. */
+struct pipe_installed {
+    enum ip_family family;
+    enum proto proto;
+    struct ip ip; /* "::": 'port' of each NodePort address of this node. */
+    uint16_t port;
+};
+
+/* Returns true and sets '*ret' if 'flow' looks up an address in ServiceLB. */
+bool pipe_flow_frontend(const struct fitem *flow, struct pipe_installed *ret);
+
+/* Returns true and sets '*ret' if 'flow' says that an address of this node
+ * serves NodePorts. */
+bool pipe_flow_node_port_ip(const struct fitem *flow, struct ip *ret);
+
 /* Rejects. */
 
 /* The largest answer. */

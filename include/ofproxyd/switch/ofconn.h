@@ -15,6 +15,7 @@
  *
  * Logs what an operator can act on; never blocks. */
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -126,6 +127,37 @@ bool ofconn_awaits_group_stats(const struct ofconn *);
  * none since the last call. */
 struct ofconn_group_stats *ofconn_take_group_stats(struct ofconn *,
                                                    size_t *ret_n);
+
+/* Removal of connections from the switch's connection tracking
+ * (NXT_CT_FLUSH): those of 'proto' in 'zone' that were opened to 'dst' and
+ * 'dst_port' and, unless 'src' is "::", are answered from 'src' and
+ * 'src_port'.  Never of all: 'dst' is an address. */
+struct ofconn_ct_flush {
+    uint16_t zone;
+    uint8_t proto;       /* IANA's number. */
+    struct in6_addr dst; /* IPv4 as ::ffff:a.b.c.d. */
+    uint16_t dst_port;
+    struct in6_addr src;
+    uint16_t src_port;
+};
+
+/* At most so many go at once. */
+#define OFCONN_CT_MAX 32
+
+enum ofconn_ct_state {
+    OFCONN_CT_IDLE,   /* Nothing was sent since the connection came up. */
+    OFCONN_CT_OUT,    /* Sent, not confirmed. */
+    OFCONN_CT_DONE,   /* The switch has done the last that was sent. */
+    OFCONN_CT_REFUSED /* It can't (before Open vSwitch 3.1). */
+};
+
+/* Sends the 'n' requests, 1 to OFCONN_CT_MAX.  Returns false, and nothing is
+ * sent, while what the switch holds is not known or others are out.  What
+ * became of them ofconn_ct_state() tells; when the connection is lost, that is
+ * OFCONN_CT_IDLE again. */
+bool ofconn_ct_flush(struct ofconn *, const struct ofconn_ct_flush *,
+                     size_t n);
+enum ofconn_ct_state ofconn_ct_state(const struct ofconn *);
 
 struct ofconn_stats {
     const char *state; /* Name of the state, e.g. "FOLLOW". */

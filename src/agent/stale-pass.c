@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Jobs into requests, one pass after the other.
+ *
+ * What is asked for is decided when it is asked for, from the Service ports
+ * as they are then: an endpoint may have come back, and an address have become
+ * another Service's, between two passes.
+ *
+ * How many passes?  A walk misses entries only if the table shrinks under it,
+ * which it does when the entries have become a fifth of its slots or less;
+ * each time it halves.  So at most some 17 walks over a table of 100 000 are
+ * disturbed, whatever they are for, and a job of one request needs at most so
+ * many (measured: 12 from 20 000 entries).  Those of many requests share them:
+ * for one of them to be disturbed again and again, the table would have to
+ * halve each time just when its turn comes. */
+
+#include <limits.h>
+#include <string.h>
+
+#include <hash.h>
+#include <util.h>
+
+#include "stale-private.h"
+
+/* One in so many of the switch's time, at most. */
+#define DUTY         4
+#define MAX_PAUSE_MS 1000
+
+/* For how long the switch may be busy without doing anything else. */
+#define CHUNK_US 10000
+
+/* An owner that wants nothing. */
+#define NOBODY 0
+
+/* Jobs in passes: more wait. */
+#define MAX_ACTIVE 1000
+
+static unsigned int
+choose_n_passes(size_t n)
+{
+    return n < 4 ? 16 : n < 16 ? 12 : n < 64 ? 8 : n < 256 ? 6 : 4;
+}
+
+/* Claims. */
+
+/* How far 'ep' (or, if NULL, any endpoint) is alive at 'addr' as 'claimed'
+ * there. */
+static bool
+is_claimed(const struct stale *st, const struct job *job,
+           const struct addr *claimed, const struct addr *ep)
+{
+    uint32_t hash = stale_hash_claim(job->family, job->proto, claimed);
+    const struct claim *claim;
+
+    HMAP_FOR_EACH_WITH_HASH (claim, node, hash, &st->claims) {
+        if (claim->port->family == job->family
+            && claim->port->proto == job->proto
+            && !addr_compare(claim->addr, claimed)
+            && (ep ? addrset_has(&claim->port->alive, ep)
+                   : claim->port->alive.n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_alive(const struct stale *st, const struct job *job,
+         const struct addr *addr, const struct addr *ep)
+{
+    const struct addr node_port = { .port = addr->port };
+
+    return is_claimed(st, job, addr, ep)
+           || (stale_is_node_ip(st, &addr->ip)
+               && is_claimed(st, job, &node_port, ep));
+}
+
+/* Requests. */
+
+static void
+make_request(const struct job *job, const struct addr *addr,
+             const struct addr *ep, struct ofconn_ct_flush *ret)
+{
+    *ret = (struct ofconn_ct_flush){
+        .zone = job->family == IP_V4 ? PIPE_ZONE_V4 : PIPE_ZONE_V6,
+        .proto = proto_number(job->proto),
+        .dst = addr->ip.in6,
+        .dst_port = addr->port,
+    };
+    if (ep) {
+        ret->src = ep->ip.in6;
+        ret->src_port = ep->port;
+    }
+}
+
+/* Returns true and sets '*ret' to the next request of the pass at 'i' and 'j',
+ * which it moves on, or false at the pass's end. */
+static bool
+next_request(const struct stale *st, const struct job *job, size_t *i,
+             size_t *j, struct ofconn_ct_flush *ret)
+{
+    while (*i < job->addrs.n) {
+        const struct addr *addr = &job->addrs.a[*i];
+
+        if (!*j && !is_alive(st, job, addr, NULL)) {
+            ++*i;
+            make_request(job, addr, NULL, ret);
+            return true;
+        }
+        while (*j < job->eps.n) {
+            const struct addr *ep = &job->eps.a[(*j)++];
+
+            if (!is_alive(st, job, addr, ep)) {
+                make_request(job, addr, ep, ret);
+                return true;
+            }
+        }
+        ++*i;
+        *j = 0;
+    }
+    if (*i - job->addrs.n < job->fresh.n) {
+        const struct addr *addr = &job->fresh.a[*i - job->addrs.n];
+
+        /* Answered from where it was sent to: not translated. */
+        ++*i;
+        make_request(job, addr, addr, ret);
+        return true;
+    }
+    return false;
+}
+
+bool
+stale_job_is_void(const struct stale *st, const struct job *job)
+{
+    struct ofconn_ct_flush request;
+    size_t i = 0, j = 0;
+
+    return !next_request(st, job, &i, &j, &request);
+}
+
+/* Beginning. */
+
+/* The switch has confirmed what the job's owner wants, or, of one that is
+ * gone, has none of its flows any more. */
+static bool
+is_confirmed(const struct stale *st, const struct job *job)
+{
+    const struct port like = {
+        .owner = job->owner,
+        .family = job->family,
+        .proto = job->proto,
+    };
+
+    if (!flowtab_is_settled(st->flowtab, job->owner)) {
+        return false;
+    }
+    for (size_t i = 0; !stale_find_port(st, job->owner) && i < job->addrs.n;
+         i++) {
+        const struct fitem *have =
+            stale_find_flow(st, &like, &job->addrs.a[i]);
+
+        if (have && fitem_cookie(have) == job->owner) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+begin(struct stale *st, struct job *job, long long int now_ms)
+{
+    hmap_remove(&st->waiting, &job->node);
+    stale_expand(st, &job->addrs, job->family, false);
+    stale_expand(st, &job->fresh, job->family, false);
+    job->i = job->j = job->n_requests = 0;
+    job->n_done = 0;
+    job->first_ms = job->next_ms = now_ms;
+    ovs_list_push_front(&st->active, &job->list);
+    st->n_active++;
+}
+
+/* Has anything changed since the last call? */
+static bool
+has_news(struct stale *st)
+{
+    bool known = flowtab_is_settled(st->flowtab, NOBODY);
+    bool news = st->dirty || known != st->checked_known;
+    struct flowtab_stats stats;
+
+    flowtab_get_stats(st->flowtab, &stats);
+    news = news || memcmp(&stats, &st->checked, sizeof stats);
+    st->checked = stats;
+    st->checked_known = known;
+    st->dirty = false;
+    return news && known;
+}
+
+/* Looks which jobs can begin, if anything has changed. */
+static void
+begin_some(struct stale *st, long long int now_ms)
+{
+    struct job *job;
+
+    if (hmap_is_empty(&st->waiting) || st->n_active >= MAX_ACTIVE
+        || !has_news(st)) {
+        return;
+    }
+    HMAP_FOR_EACH_SAFE (job, node, &st->waiting) {
+        if (st->n_active >= MAX_ACTIVE) {
+            st->dirty = true;
+            break;
+        }
+        if (is_confirmed(st, job)) {
+            begin(st, job, now_ms);
+        }
+    }
+}
+
+/* Passes. */
+
+static void
+end_pass(struct stale *st, struct job *job, long long int now_ms)
+{
+    if (!job->n_done++) {
+        job->n_passes = choose_n_passes(MAX(job->n_requests, st->n_active));
+    }
+    ovs_list_remove(&job->list);
+    if (!job->n_requests || job->n_done >= job->n_passes) {
+        stale_job_destroy(job);
+        st->n_active--;
+        return;
+    }
+
+    unsigned int n_at_once = job->n_passes / 2;
+    unsigned int n_spread = job->n_passes - n_at_once;
+
+    job->next_ms =
+        job->n_done < n_at_once
+            ? now_ms
+            : job->first_ms
+                  + STALE_SPREAD_MS * (job->n_done - n_at_once + 1) / n_spread;
+    job->i = job->j = job->n_requests = 0;
+    ovs_list_push_back(&st->active, &job->list);
+}
+
+/* Writes requests of 'job' until 'max' or its pass's end. */
+static size_t
+take_from(struct stale *st, struct job *job, long long int now_ms,
+          struct ofconn_ct_flush *ret, size_t max)
+{
+    size_t n = 0;
+
+    while (n < max) {
+        if (!next_request(st, job, &job->i, &job->j, &ret[n])) {
+            end_pass(st, job, now_ms);
+            break;
+        }
+        n++;
+        job->n_requests++;
+    }
+    return n;
+}
+
+size_t
+stale_take(struct stale *st, long long int now_ms, struct ofconn_ct_flush *ret,
+           size_t max)
+{
+    size_t n = 0, n_jobs;
+    struct job *job;
+
+    begin_some(st, now_ms);
+    if (now_ms < st->not_before_ms) {
+        return 0;
+    }
+    max = MIN(max, MAX(CHUNK_US / MAX(st->cost_us, 1), 1));
+
+    /* A job whose pass ends goes to the list's end: each is looked at once. */
+    n_jobs = st->n_active;
+    LIST_FOR_EACH_SAFE (job, list, &st->active) {
+        if (!n_jobs-- || n >= max) {
+            break;
+        }
+        if (job->next_ms <= now_ms) {
+            n += take_from(st, job, now_ms, ret + n, max - n);
+        }
+    }
+    st->n_taken = n;
+    st->n_requests += n;
+    return n;
+}
+
+void
+stale_done(struct stale *st, long long int now_ms, long long int elapsed_us)
+{
+    if (st->n_taken) {
+        st->cost_us =
+            (3 * st->cost_us + elapsed_us / (long long int) st->n_taken) / 4;
+        st->n_taken = 0;
+    }
+    st->not_before_ms =
+        now_ms + MIN(elapsed_us * (DUTY - 1) / 1000, MAX_PAUSE_MS);
+}
+
+void
+stale_lost(struct stale *st)
+{
+    struct job *job;
+
+    LIST_FOR_EACH_SAFE (job, list, &st->active) {
+        ovs_list_remove(&job->list);
+        hmap_insert(&st->waiting, &job->node, hash_uint64(job->owner));
+    }
+    st->n_active = 0;
+    st->n_taken = 0;
+    st->not_before_ms = LLONG_MIN;
+    st->dirty = true;
+}
+
+void
+stale_give_up(struct stale *st)
+{
+    struct job *job;
+
+    LIST_FOR_EACH_SAFE (job, list, &st->active) {
+        stale_job_destroy(job);
+    }
+    ovs_list_init(&st->active);
+    st->n_active = 0;
+    st->n_taken = 0;
+}
+
+long long int
+stale_next_ms(const struct stale *st)
+{
+    long long int next_ms = LLONG_MAX;
+    const struct job *job;
+
+    LIST_FOR_EACH (job, list, &st->active) {
+        next_ms = MIN(next_ms, job->next_ms);
+    }
+    return next_ms == LLONG_MAX ? next_ms : MAX(next_ms, st->not_before_ms);
+}

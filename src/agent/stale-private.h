@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_AGENT_STALE_PRIVATE_H
+#define OFPROXYD_AGENT_STALE_PRIVATE_H 1
+
+/* What the files of the stale connections share:
+ *
+ *    stale.c         Service ports as they are, and the jobs that changes make
+ *    stale-adopt.c   what a predecessor has left
+ *    stale-pass.c    jobs into requests, passes, their times
+ *    stale-run.c     over the connection */
+
+#include <openvswitch/hmap.h>
+#include <openvswitch/list.h>
+
+#include "addrset.h"
+#include "stale.h"
+
+/* An address of NodePorts has no IP address here. */
+
+/* A Service port. */
+struct port {
+    struct hmap_node node; /* In struct stale's 'ports', by 'owner'. */
+    uint64_t owner;
+    enum ip_family family;
+    enum proto proto;
+    struct addrset addrs;
+    struct claim *claims; /* One for each of 'addrs'. */
+    struct addrset alive; /* Endpoints. */
+    struct addrset used;  /* Those of them that connections may have. */
+};
+
+/* A port has an address; several may have the same. */
+struct claim {
+    struct hmap_node node; /* In struct stale's 'claims'. */
+    const struct port *port;
+    const struct addr *addr;
+};
+
+/* Something to be flushed: connections from any of 'addrs' to any of 'eps'
+ * that is not alive there any more, and untranslated ones to 'fresh'.  That
+ * the pairs are more than ever were does no harm: no others match. */
+struct job {
+    struct hmap_node node; /* While waiting: in 'waiting', by 'owner'. */
+    struct ovs_list list;  /* Then: in 'active'. */
+    uint64_t owner;
+    enum ip_family family;
+    enum proto proto;
+    struct addrset addrs, eps, fresh;
+
+    /* Passes. */
+    size_t i, j;         /* The next address, and the next endpoint there. */
+    size_t n_requests;   /* In this pass. */
+    unsigned int n_done; /* Passes. */
+    unsigned int n_passes;
+    long long int first_ms, next_ms;
+};
+
+struct stale {
+    const struct flowtab *flowtab;
+    struct hmap ports, claims;
+    struct addrset node_ips; /* Port 0.  With the virtual ones. */
+    bool adopted;
+
+    /* The switch had flows of Service ports when the first was seen: then
+     * packets may have gone by.  -1: not known yet. */
+    int was_warm;
+
+    struct hmap waiting;
+    bool dirty;                   /* New in 'waiting'. */
+    struct flowtab_stats checked; /* When 'waiting' was last looked through; */
+    bool checked_known;           /* and what the switch has was known. */
+    struct ovs_list active;
+    size_t n_active;
+
+    size_t n_taken; /* Requests that are out. */
+    long long int not_before_ms;
+    long long int cost_us; /* Of one request, about. */
+    long long int sent_us; /* When. */
+    uint64_t n_requests;
+};
+
+/* stale.c */
+struct port *stale_find_port(const struct stale *, uint64_t owner);
+/* Connections from the addresses of 'was' to the endpoints that it used are
+ * stale, as far as those are not alive. */
+void stale_add_job(struct stale *, const struct port *was);
+/* Puts in place of each NodePort address in 'set' itself and that port of each
+ * address of this node; without those themselves if not 'keep'. */
+void stale_expand(const struct stale *, struct addrset *set,
+                  enum ip_family family, bool keep);
+void stale_job_destroy(struct job *);
+/* The flow at 'addr' that the switch has, or NULL. */
+const struct fitem *stale_find_flow(const struct stale *,
+                                    const struct port *like,
+                                    const struct addr *addr);
+bool stale_is_node_ip(const struct stale *, const struct ip *);
+uint32_t stale_hash_claim(enum ip_family, enum proto, const struct addr *);
+
+/* stale-pass.c */
+/* Would 'job' ask for anything? */
+bool stale_job_is_void(const struct stale *, const struct job *);
+
+#endif /* src/agent/stale-private.h */

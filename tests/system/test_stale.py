@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections of UDP that lead nowhere any more are taken from the switch."""
+import re
+import subprocess
+import sys
+
+import pytest
+
+from support import objects, proc
+from support.cluster import NAMESPACE, PORT, SERVICE_CIDRS, at
+from support.traffic import Client, ask_once
+from support.wait import wait_for
+
+BOTH = pytest.mark.parametrize("family", [4, 6])
+SOURCE_PORT = 40001
+
+# Sends datagrams and never reads an answer, not even an ICMP error.
+ONE_WAY = """
+import socket, sys, time
+host, port, source = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET,
+                     socket.SOCK_DGRAM)
+sock.bind(("", source))
+print("ready", flush=True)
+while True:
+    sock.sendto(b"x", (host, port))
+    time.sleep(0.01)
+"""
+
+
+class OneWay:
+    """A running sender of datagrams that expects no answer."""
+
+    def __init__(self, namespace, host, port, source_port=SOURCE_PORT):
+        self._process = proc.start(
+            sys.executable, "-c", ONE_WAY, host, str(port), str(source_port),
+            stdout=subprocess.PIPE, text=True, netns=namespace.name)
+        assert self._process.stdout.readline() == "ready\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        proc.stop(self._process)
+        self._process.stdout.close()
+
+
+def entries(cluster, address, port=PORT):
+    """UDP entries whose original destination is this."""
+    return [line for line in cluster.node.switch.conntrack()
+            if line.startswith("udp,") and re.match(
+                r"udp,orig=\(src=[^,]*,dst=%s,sport=\d+,dport=%d\)"
+                % (re.escape(address), port), line)]
+
+
+def replier(entry):
+    """Who answers, by an entry."""
+    return re.search(r"reply=\(src=([^,]*),", entry)[1]
+
+
+def wait_endpoint(cluster, service, family, pod):
+    """Waits until all entries of a Service lead to 'pod' (None: none)."""
+    def look():
+        found = {replier(e) for e in entries(cluster, service.of(family))}
+        return found == ({pod.of(family)} if pod else set())
+    wait_for(look, 5, "the entries", cluster.daemon)
+
+
+def wait_quiet(cluster):
+    """Waits until nothing is to be removed any more."""
+    wait_for(lambda: "0 changes wait, 0 are in passes"
+             in cluster.daemon.appctl("sync"), 5, "the last pass",
+             cluster.daemon)
+
+
+@BOTH
+def test_a_fixed_source_port_moves_to_the_new_endpoint(cluster, family):
+    """E1: the client never closes its socket."""
+    client, old, new = cluster.pods
+    service = cluster.service([at(old)])
+    with service.client(client, "stream", family, interval=0.01,
+                        source_port=SOURCE_PORT) as stream:
+        wait_endpoint(cluster, service, family, old)
+        service.set([at(new)])
+        wait_endpoint(cluster, service, family, new)
+        result = stream.stop()
+    assert set(result["answers"]) == {"p1:8080", "p2:8080"}
+    # Between the new flows and the removal, and what the datapath had cached.
+    assert result["n_failures"] < 60
+
+
+@BOTH
+def test_none_is_left_after_scaling_to_zero(cluster, family):
+    """E3: a sender that never pauses keeps no entry alive; a client is
+    told."""
+    client, web = cluster.pods[:2]
+    service = cluster.service([at(web)])
+    with OneWay(client, service.of(family), PORT):
+        wait_endpoint(cluster, service, family, web)
+        service.set([])
+        wait_endpoint(cluster, service, family, None)
+        result = ask_once(client, service.of(family), PORT, proto="udp")
+        assert result["kinds"] == {"ECONNREFUSED": 1}
+        service.set([at(web)])
+        wait_endpoint(cluster, service, family, web)
+
+
+@BOTH
+def test_none_is_left_of_a_deleted_service(cluster, family):
+    """E4: and one of the same address begins anew."""
+    client, old, new = cluster.pods
+    service = cluster.service([at(old)])
+    with OneWay(client, service.of(family), PORT):
+        wait_endpoint(cluster, service, family, old)
+        service.delete()
+        wait_for(lambda: not any(
+            replier(e) == old.of(family)
+            for e in entries(cluster, service.of(family))),
+            5, "the end of the entries", cluster.daemon)
+        service.set([at(new)])
+        wait_endpoint(cluster, service, family, new)
+
+
+@BOTH
+def test_packets_before_the_service_are_no_obstacle(cluster, family):
+    """E15: what went by untranslated is translated as soon as it can be."""
+    client, web = cluster.pods[:2]
+    other = cluster.service([at(web)])
+    address = objects.nth(SERVICE_CIDRS[family], other.number + 1)
+    with OneWay(client, address, PORT):
+        wait_for(lambda: [replier(e) for e in entries(cluster, address)]
+                 == [address], 5, "the entry", cluster.daemon)
+        service = cluster.service([at(web)])
+        assert service.of(family) == address
+        wait_endpoint(cluster, service, family, web)
+
+
+@BOTH
+def test_others_are_left_alone(cluster, family):
+    """Streams to the endpoints that stay, by this Service and by another with
+    the endpoint that goes, lose nothing."""
+    client, gone, stays = cluster.pods
+    service, other = cluster.service([at(gone), at(stays)]), cluster.service(
+        [at(gone)])
+    streams = [service.client(client, "stream", family, interval=0.01,
+                              source_port=SOURCE_PORT + i) for i in range(20)]
+    beside = other.client(client, "stream", family, interval=0.01)
+    wait_for(lambda: len(entries(cluster, service.of(family))) == 20, 5,
+             "the entries", cluster.daemon)
+    service.set([at(stays)])
+    wait_endpoint(cluster, service, family, stays)
+    wait_quiet(cluster)
+    results = [stream.stop() for stream in streams]
+    assert beside.stop()["n_failures"] == 0
+    stayed = [r for r in results if set(r["answers"]) == {"p2:8080"}]
+    moved = [r for r in results if set(r["answers"]) == {"p1:8080",
+                                                         "p2:8080"}]
+    assert len(stayed) + len(moved) == 20 and stayed and moved
+    assert all(r["n_failures"] == 0 for r in stayed)
+
+
+@BOTH
+def test_an_endpoint_that_serves_keeps_its_streams(cluster, family):
+    """Though new connections go elsewhere: it terminates."""
+    client, old, new = cluster.pods
+    service = cluster.service([at(old)])
+    with service.client(client, "stream", family, interval=0.01) as stream:
+        wait_endpoint(cluster, service, family, old)
+        leaving = at(old, ready=False, serving=True, terminating=True)
+        service.set([leaving, at(new)])
+        assert service.ask(client, family, 5, proto="udp")["answers"] == {
+            "p2:8080": 5}
+        before = cluster.daemon.appctl("sync")
+        service.set([leaving, at(new), at(new, 8081)])
+        assert "p1:8080" in stream.stop()["answers"], before
+        assert stream.result["n_failures"] == 0
+        assert set(stream.result["answers"]) == {"p1:8080"}
+
+
+@BOTH
+@pytest.mark.parametrize("hard", [False, True])
+def test_streams_live_through_a_restart(cluster, family, hard):
+    """C25: nothing changed, so nothing is removed."""
+    client, web, other = cluster.pods
+    service = cluster.service([at(web), at(other)])
+    with service.client(client, "stream", family, interval=0.01) as stream:
+        cluster.daemon.restart(hard)
+        cluster.daemon.wait_synced()
+        wait_quiet(cluster)
+        assert "0 requests" in cluster.daemon.appctl("sync")
+        result = stream.stop()
+    assert result["n_failures"] == 0 and len(result["answers"]) == 1
+
+
+@BOTH
+def test_what_went_during_an_absence_is_found(cluster, family):
+    """The switch still has the flows and groups of before."""
+    client, old, new = cluster.pods
+    moved = cluster.service([at(old)])
+    deleted = cluster.service([at(old)])
+    with OneWay(client, moved.of(family), PORT), \
+            OneWay(client, deleted.of(family), PORT, SOURCE_PORT + 1):
+        for service in (moved, deleted):
+            wait_endpoint(cluster, service, family, old)
+        cluster.daemon.kill()
+        moved.set([at(new)], wait=False)
+        with cluster.api.batch():
+            cluster.api.delete("services", NAMESPACE, deleted.name)
+        cluster.daemon.start()
+        wait_endpoint(cluster, moved, family, new)
+        wait_for(lambda: not any(
+            replier(e) == old.of(family)
+            for e in entries(cluster, deleted.of(family))),
+            5, "the end of the entries", cluster.daemon)
+
+
+def test_tcp_is_left_alone(cluster):
+    """E12, E13: a connection may end in peace; new ones go elsewhere."""
+    client, old, new = cluster.pods
+    service = cluster.service([at(old)])
+    with Client(client, "hold", service.of(4), PORT, interval=0.01) as held:
+        service.set([at(new)])
+        assert service.ask(client, 4, 3)["answers"] == {"p2:8080": 3}
+        wait_quiet(cluster)
+        result = held.stop()
+    assert result["n_failures"] == 0
+    assert set(result["answers"]) == {"p1:8080"}
