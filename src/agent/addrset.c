@@ -34,12 +34,16 @@ addrset_push(struct addrset *set, const struct ip *ip, uint16_t port)
 void
 addrset_sort(struct addrset *set)
 {
-    size_t n = 0;
+    size_t n = 0, i = 1;
 
-    if (set->n) {
-        qsort(set->a, set->n, sizeof *set->a, compare);
+    while (i < set->n && addr_compare(&set->a[i - 1], &set->a[i]) < 0) {
+        i++;
     }
-    for (size_t i = 0; i < set->n; i++) {
+    if (i >= set->n) {
+        return; /* As nearly always. */
+    }
+    qsort(set->a, set->n, sizeof *set->a, compare);
+    for (i = 0; i < set->n; i++) {
         if (!n || addr_compare(&set->a[n - 1], &set->a[i])) {
             set->a[n++] = set->a[i];
         }

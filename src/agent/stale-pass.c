@@ -166,6 +166,14 @@ is_confirmed(const struct stale *st, const struct job *job)
     return true;
 }
 
+/* New addresses, of which there may be thousands at once, come behind what
+ * has gone. */
+static bool
+is_urgent(const struct job *job)
+{
+    return job->addrs.n;
+}
+
 static void
 begin(struct stale *st, struct job *job, long long int now_ms)
 {
@@ -175,7 +183,11 @@ begin(struct stale *st, struct job *job, long long int now_ms)
     job->i = job->j = job->n_requests = 0;
     job->n_done = 0;
     job->first_ms = job->next_ms = now_ms;
-    ovs_list_push_front(&st->active, &job->list);
+    if (is_urgent(job)) {
+        ovs_list_push_front(&st->active, &job->list);
+    } else {
+        ovs_list_push_back(&st->active, &job->list);
+    }
     st->n_active++;
 }
 
@@ -206,11 +218,11 @@ begin_some(struct stale *st, long long int now_ms)
         return;
     }
     HMAP_FOR_EACH_SAFE (job, node, &st->waiting) {
-        if (st->n_active >= MAX_ACTIVE) {
+        size_t max = is_urgent(job) ? MAX_ACTIVE : MAX_ACTIVE / 2;
+
+        if (st->n_active >= max) {
             st->dirty = true;
-            break;
-        }
-        if (is_confirmed(st, job)) {
+        } else if (is_confirmed(st, job)) {
             begin(st, job, now_ms);
         }
     }
@@ -292,13 +304,18 @@ stale_take(struct stale *st, long long int now_ms, struct ofconn_ct_flush *ret,
 void
 stale_done(struct stale *st, long long int now_ms, long long int elapsed_us)
 {
-    if (st->n_taken) {
-        st->cost_us =
-            (3 * st->cost_us + elapsed_us / (long long int) st->n_taken) / 4;
-        st->n_taken = 0;
-    }
+    long long int n = MAX(st->n_taken, 1);
+    long long int cost_us = elapsed_us / n;
+
+    /* What it took may be what these took, or what else the switch or we had
+     * to do: what is less is nearer to the truth. */
+    st->cost_us = cost_us < st->cost_us
+                      ? cost_us
+                      : st->cost_us + (cost_us - st->cost_us + 3) / 4;
+    elapsed_us = MIN(elapsed_us, DUTY * n * st->cost_us);
     st->not_before_ms =
         now_ms + MIN(elapsed_us * (DUTY - 1) / 1000, MAX_PAUSE_MS);
+    st->n_taken = 0;
 }
 
 void

@@ -23,8 +23,9 @@ VLOG_DEFINE_THIS_MODULE(stale);
 #define MAX_WAITING 100000
 #define MAX_ADDRS   (2 * PIPE_MAX_ENDPOINTS)
 
-/* What one request costs until it was measured. */
-#define GUESSED_COST_US 200
+/* What one request costs until it was measured: much, so that the first goes
+ * alone. */
+#define GUESSED_COST_US 10000
 
 struct stale *
 stale_create(const struct flowtab *ft)
