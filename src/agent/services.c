@@ -14,10 +14,10 @@
 #include <timeval.h>
 #include <util.h>
 
-#include "ofproxyd/base/hash.h"
 #include "ofproxyd/base/idpool.h"
 #include "portsvc.h"
 #include "stale.h"
+#include "unitid.h"
 
 VLOG_DEFINE_THIS_MODULE(services);
 
@@ -28,10 +28,6 @@ VLOG_DEFINE_THIS_MODULE(services);
  * rendered with that one.  It bounds the time; in a round of its own, the
  * address might be nobody's for a moment. */
 #define MAX_WITH_ONE 16
-
-/* How far an id is from the one that its unit prefers, at most: with 100 000
- * units, one in 10^10 is further. */
-#define MAX_ID_DISTANCE 8
 
 struct services {
     struct model *model;
@@ -260,71 +256,6 @@ unit_take(struct ovs_list *units, const struct svc_port *port,
     return NULL;
 }
 
-/* The id that a unit prefers: the same on every node and after every
- * restart. */
-static uint32_t
-unit_hash(const struct unit *u)
-{
-    uint8_t tail[2] = { (uint8_t) u->proto, (uint8_t) u->family };
-    uint32_t hash = stable_hash(u->ns, strlen(u->ns) + 1, 0);
-
-    hash = stable_hash(u->name, strlen(u->name) + 1, hash);
-    hash = stable_hash(u->port_name, strlen(u->port_name) + 1, hash);
-    return stable_hash(tail, sizeof tail, hash);
-}
-
-/* Where two hashes collided, who came first had the id that both prefer.  So
- * that a restart finds things as they were, a unit takes the id that the
- * switch has in the cookies of the unit's flows, if that is one that it can
- * have got: the address may have been another Service's, whose id must not
- * stick to it. */
-static bool
-take_id_of(struct services *s, const struct unit *u, const struct fitem *have,
-           uint32_t *ret_id)
-{
-    uint64_t cookie = have ? fitem_cookie(have) : 0;
-    uint32_t id = cookie_object_id(cookie);
-
-    if (!cookie_is_ours(cookie) || cookie_category(cookie) != COOKIE_SERVICE
-        || ((id - unit_hash(u)) & OBJECT_ID_MAX) >= MAX_ID_DISTANCE
-        || !idpool_take(s->ids, id)) {
-        return false;
-    }
-    *ret_id = id;
-    return true;
-}
-
-/* Looks for flows by their matches, which at an address are the same
- * whatever is wanted there. */
-static bool
-take_installed_id(struct services *s, const struct unit *u,
-                  const struct pipe_service *like, uint32_t *ret_id)
-{
-    struct pipe_service svc = {
-        .family = u->family,
-        .proto = u->proto,
-        .n_frontends = 1,
-        .targets = { { .verdict = PIPE_DROP }, { .verdict = PIPE_DROP } },
-    };
-    bool taken = false;
-
-    for (size_t i = 0; i < like->n_frontends && !taken; i++) {
-        struct fout out = FOUT_INIT;
-
-        svc.frontends = &like->frontends[i];
-        if (!pipe_render_service(&svc, &out, NULL)) {
-            for (size_t j = 0; j < out.n && !taken; j++) {
-                taken = take_id_of(s, u,
-                                   flowtab_find_have(s->flowtab, out.items[j]),
-                                   ret_id);
-            }
-        }
-        fout_clear(&out);
-        free(out.items);
-    }
-    return taken;
-}
-
 static struct unit *
 unit_create(struct services *s, struct entry *e, const struct svc_port *port,
             const struct pipe_service *like)
@@ -337,8 +268,7 @@ unit_create(struct services *s, struct entry *e, const struct svc_port *port,
     u->port_name = intern_ref(model_pool(s->model), port->name);
     u->proto = port->proto;
     u->family = like->family;
-    if (!take_installed_id(s, u, like, &u->object_id)
-        && !idpool_alloc(s->ids, unit_hash(u), &u->object_id)) {
+    if (!unitid_take(s->ids, s->flowtab, u, like, &u->object_id)) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
         VLOG_ERR_RL(&rl,
