@@ -30,12 +30,11 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 #define PARTS_PER_TURN   8
 #define REMOVED_PER_TURN 100
 
-/* Nodes come one after the other, and the kernel needs 10 ms to look at the
- * 262144 buckets of an empty table, in one go.  So a pass waits for more of
- * them, and while they go on to come the passes become rarer. */
+/* Its reasons come one after the other, and the kernel needs 10 ms to look at
+ * the 262144 buckets of an empty table, in one go.  So a pass waits for more
+ * of them, and while they go on to come the passes become rarer. */
 #define SETTLE_MS  200
 #define GAP_MIN_MS 1000
-#define GAP_MAX_MS 30000
 
 /* A request that comes so long after a pass could have been is the first one
  * again. */
@@ -48,16 +47,11 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 #define FILTER_PROTO_NUM      (1 << 3)
 #define FILTER_PROTO_DST_PORT (1 << 5)
 
-struct ctflush_entry {
-    struct ip src, dst;
-    ovs_be16 sport, dport;
-    uint32_t id; /* As the kernel has it. */
-};
-
 void
-ctflush_init(struct ctflush *cf)
+ctflush_init(struct ctflush *cf, const char *what, int gap_max_ms)
 {
-    *cf = (struct ctflush){ .gap = BACKOFF_INIT(GAP_MIN_MS, GAP_MAX_MS) };
+    *cf = (struct ctflush){ .what = what,
+                            .gap = BACKOFF_INIT(GAP_MIN_MS, gap_max_ms) };
 }
 
 static void
@@ -105,8 +99,8 @@ ctflush_is_busy(const struct ctflush *cf)
 static void
 give_up(struct ctflush *cf, const char *what, int error)
 {
-    VLOG_WARN_RL(&rl, "conntrack entries of tunnels: %s: %s; trying again",
-                 what, ovs_strerror(error));
+    VLOG_WARN_RL(&rl, "conntrack entries of %s: %s: %s; trying again",
+                 cf->what, what, ovs_strerror(error));
     end_pass(cf);
     cf->due = true;
 }
@@ -120,20 +114,34 @@ nfproto(enum ip_family family)
 /* Sending. */
 
 static void
-put_filter(struct nl_msg *msg, uint16_t port)
+put_filter(struct nl_msg *msg, const struct ctflush_filter *f)
 {
     struct nlattr *tuple = nla_nest_start(msg, CTA_TUPLE_ORIG | NLA_F_NESTED);
     struct nlattr *proto = nla_nest_start(msg, CTA_TUPLE_PROTO | NLA_F_NESTED);
 
-    nla_put_u8(msg, CTA_PROTO_NUM, IPPROTO_UDP);
-    nla_put_u16(msg, CTA_PROTO_DST_PORT, htons(port));
+    nla_put_u8(msg, CTA_PROTO_NUM, f->proto);
+    if (f->port) {
+        nla_put_u16(msg, CTA_PROTO_DST_PORT, htons(f->port));
+    }
     nla_nest_end(msg, proto);
     nla_nest_end(msg, tuple);
 
     struct nlattr *filter = nla_nest_start(msg, CTA_FILTER | NLA_F_NESTED);
     nla_put_u32(msg, CTA_FILTER_ORIG_FLAGS,
-                FILTER_PROTO_NUM | FILTER_PROTO_DST_PORT);
+                FILTER_PROTO_NUM | (f->port ? FILTER_PROTO_DST_PORT : 0));
     nla_nest_end(msg, filter);
+}
+
+static enum ip_family
+present_family(const struct ctflush *cf)
+{
+    return cf->step % N_IP_FAMILIES;
+}
+
+static const struct ctflush_filter *
+present_filter(const struct ctflush *cf, const struct ctflush_want *w)
+{
+    return &w->filters[cf->step / N_IP_FAMILIES];
 }
 
 /* Asks for the table of the present family. */
@@ -142,10 +150,10 @@ start_dump(struct ctflush *cf, const struct ctflush_want *w)
 {
     struct nl_msg *msg =
         nfnl_msg((NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_GET, NLM_F_DUMP,
-                 nfproto(cf->family), 256);
+                 nfproto(present_family(cf)), 256);
 
     if (!cf->unfiltered) {
-        put_filter(msg, w->port);
+        put_filter(msg, present_filter(cf, w));
     }
     cf->dumping = true;
     return nlsock_send_msg(cf->sock, msg, &cf->seq);
@@ -176,9 +184,9 @@ send_removal(struct ctflush *cf, const struct ctflush_entry *e)
     put_address(msg, CTA_IP_V4_DST, CTA_IP_V6_DST, &e->dst);
     nla_nest_end(msg, part);
     part = nla_nest_start(msg, CTA_TUPLE_PROTO | NLA_F_NESTED);
-    nla_put_u8(msg, CTA_PROTO_NUM, IPPROTO_UDP);
-    nla_put_u16(msg, CTA_PROTO_SRC_PORT, e->sport);
-    nla_put_u16(msg, CTA_PROTO_DST_PORT, e->dport);
+    nla_put_u8(msg, CTA_PROTO_NUM, e->proto);
+    nla_put_u16(msg, CTA_PROTO_SRC_PORT, htons(e->sport));
+    nla_put_u16(msg, CTA_PROTO_DST_PORT, htons(e->dport));
     nla_nest_end(msg, part);
     nla_nest_end(msg, tuple);
     nla_put_u32(msg, CTA_ID, e->id);
@@ -203,44 +211,51 @@ get_address(struct nlattr *tb[], int v4_type, int v6_type, struct ip *ret)
     return false;
 }
 
-/* Decodes an entry of UDP in the host's own zone; false for others. */
+/* The addresses of a tuple, and where it says which ports. */
+static bool
+decode_tuple(struct nlattr *attr, struct ip *src, struct ip *dst,
+             struct nlattr *proto[])
+{
+    struct nlattr *tuple[CTA_TUPLE_MAX + 1], *ip[CTA_IP_MAX + 1];
+
+    return attr && !nla_parse_nested(tuple, CTA_TUPLE_MAX, attr, NULL)
+           && !tuple[CTA_TUPLE_ZONE] && tuple[CTA_TUPLE_IP]
+           && tuple[CTA_TUPLE_PROTO]
+           && !nla_parse_nested(ip, CTA_IP_MAX, tuple[CTA_TUPLE_IP], NULL)
+           && !nla_parse_nested(proto, CTA_PROTO_MAX, tuple[CTA_TUPLE_PROTO],
+                                NULL)
+           && get_address(ip, CTA_IP_V4_SRC, CTA_IP_V6_SRC, src)
+           && get_address(ip, CTA_IP_V4_DST, CTA_IP_V6_DST, dst);
+}
+
+/* Decodes an entry of the host's own zone; false for others. */
 static bool
 decode(struct nlmsghdr *nlh, struct ctflush_entry *e)
 {
-    struct nlattr *tb[CTA_MAX + 1], *tuple[CTA_TUPLE_MAX + 1];
-    struct nlattr *ip[CTA_IP_MAX + 1], *proto[CTA_PROTO_MAX + 1];
+    struct nlattr *tb[CTA_MAX + 1], *proto[CTA_PROTO_MAX + 1];
+    struct nlattr *reply[CTA_PROTO_MAX + 1];
 
     if (!nfnl_attrs(nlh, tb, CTA_MAX) || tb[CTA_ZONE] || !tb[CTA_ID]
-        || !tb[CTA_TUPLE_ORIG]
-        || nla_parse_nested(tuple, CTA_TUPLE_MAX, tb[CTA_TUPLE_ORIG], NULL)
-        || tuple[CTA_TUPLE_ZONE] || !tuple[CTA_TUPLE_IP]
-        || !tuple[CTA_TUPLE_PROTO]
-        || nla_parse_nested(ip, CTA_IP_MAX, tuple[CTA_TUPLE_IP], NULL)
-        || nla_parse_nested(proto, CTA_PROTO_MAX, tuple[CTA_TUPLE_PROTO], NULL)
-        || !proto[CTA_PROTO_NUM]
-        || nla_get_u8(proto[CTA_PROTO_NUM]) != IPPROTO_UDP
-        || !proto[CTA_PROTO_SRC_PORT] || !proto[CTA_PROTO_DST_PORT]
-        || !get_address(ip, CTA_IP_V4_SRC, CTA_IP_V6_SRC, &e->src)
-        || !get_address(ip, CTA_IP_V4_DST, CTA_IP_V6_DST, &e->dst)) {
+        || !decode_tuple(tb[CTA_TUPLE_REPLY], &e->reply_src, &e->reply_dst,
+                         reply)
+        || !decode_tuple(tb[CTA_TUPLE_ORIG], &e->src, &e->dst, proto)
+        || !proto[CTA_PROTO_NUM] || !proto[CTA_PROTO_SRC_PORT]
+        || !proto[CTA_PROTO_DST_PORT] || !reply[CTA_PROTO_SRC_PORT]) {
         return false;
     }
-    e->sport = nla_get_u16(proto[CTA_PROTO_SRC_PORT]);
-    e->dport = nla_get_u16(proto[CTA_PROTO_DST_PORT]);
+    e->proto = nla_get_u8(proto[CTA_PROTO_NUM]);
+    e->sport = ntohs(nla_get_u16(proto[CTA_PROTO_SRC_PORT]));
+    e->dport = ntohs(nla_get_u16(proto[CTA_PROTO_DST_PORT]));
+    e->reply_sport = ntohs(nla_get_u16(reply[CTA_PROTO_SRC_PORT]));
     e->id = nla_get_u32(tb[CTA_ID]);
     return true;
 }
 
-/* True for a tunnel packet between this node and another one. */
+/* What a kernel that knows of filters would not have sent. */
 static bool
-is_tunnel(const struct ctflush_entry *e, const struct ctflush_want *w)
+passes(const struct ctflush_entry *e, const struct ctflush_filter *f)
 {
-    const struct ip *own = &w->own[ip_family(&e->src)];
-
-    return e->dport == htons(w->port) && !ip_is_none(own)
-           && ((ip_equals(&e->src, own)
-                && memberset_wants_ip(w->nodes, &e->dst))
-               || (ip_equals(&e->dst, own)
-                   && memberset_wants_ip(w->nodes, &e->src)));
+    return e->proto == f->proto && (!f->port || e->dport == f->port);
 }
 
 static void
@@ -249,7 +264,8 @@ take_entry(struct ctflush *cf, struct nlmsghdr *nlh,
 {
     struct ctflush_entry e;
 
-    if (!decode(nlh, &e) || !is_tunnel(&e, w)) {
+    if (!decode(nlh, &e) || !passes(&e, present_filter(cf, w))
+        || !w->is_stale(&e, w->aux)) {
         return;
     }
     if (cf->n >= MAX_ENTRIES) {
@@ -299,23 +315,21 @@ read_part(struct ctflush *cf, const struct ctflush_want *w)
 
 /* Passes. */
 
-/* Begins with the next family from 'family' on that there is an address of;
- * false if there is none. */
-static bool
-next_family(struct ctflush *cf, const struct ctflush_want *w, int family)
+/* Begins with the next part of the table, from 'step' on, that is wanted. */
+static void
+next_step(struct ctflush *cf, const struct ctflush_want *w, size_t step)
 {
-    for (; family < N_IP_FAMILIES; family++) {
-        if (!ip_is_none(&w->own[family])) {
-            cf->family = family;
+    for (; step < w->n_filters * N_IP_FAMILIES; step++) {
+        cf->step = step;
+        if (w->families[present_family(cf)]) {
             int error = start_dump(cf, w);
             if (error) {
                 give_up(cf, "asking for them", error);
             }
-            return true;
+            return;
         }
     }
     cf->dumping = false;
-    return false;
 }
 
 static void
@@ -330,7 +344,7 @@ start_pass(struct ctflush *cf, const struct ctflush_want *w)
         return;
     }
     cf->buf = xmalloc(NLSOCK_RECV_SIZE);
-    next_family(cf, w, 0);
+    next_step(cf, w, 0);
 }
 
 static void
@@ -340,12 +354,12 @@ run_dump(struct ctflush *cf, const struct ctflush_want *w)
         int error = read_part(cf, w);
 
         if (error == EOF) {
-            next_family(cf, w, cf->family + 1);
+            next_step(cf, w, cf->step + 1);
             return;
         } else if ((error == EINVAL || error == EOPNOTSUPP)
                    && !cf->unfiltered) {
             cf->unfiltered = true;
-            next_family(cf, w, cf->family);
+            next_step(cf, w, cf->step);
         } else if (error) {
             give_up(cf, "reading them", error);
         }
@@ -379,14 +393,18 @@ run_removals(struct ctflush *cf)
     }
 }
 
-void
+bool
 ctflush_run(struct ctflush *cf, const struct ctflush_want *w)
 {
     uint64_t before = cf->n_removed;
+    bool was_busy = ctflush_is_busy(cf);
 
-    if (!w->port) {
+    if (!w->n_filters) {
+        if (cf->sock) {
+            end_pass(cf);
+        }
         cf->due = false;
-        return;
+        return was_busy;
     }
     if (cf->due && !cf->sock && time_msec() >= cf->next_ms) {
         start_pass(cf, w);
@@ -397,10 +415,11 @@ ctflush_run(struct ctflush *cf, const struct ctflush_want *w)
         run_removals(cf);
     }
     if (cf->n_removed > before && !cf->sock) {
-        VLOG_INFO("removed conntrack entries of tunnels: %" PRIu64
+        VLOG_INFO("removed conntrack entries of %s: %" PRIu64
                   " since the start",
-                  cf->n_removed);
+                  cf->what, cf->n_removed);
     }
+    return was_busy && !ctflush_is_busy(cf);
 }
 
 void

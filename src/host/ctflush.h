@@ -2,13 +2,9 @@
 #ifndef HOST_CTFLUSH_H
 #define HOST_CTFLUSH_H 1
 
-/* Removes the conntrack entries of tunnel packets between this node and the
- * other nodes, which were tracked before the NOTRACK rules came: no packet
- * refreshes them any more, and they would be there until they time out.
- *
- * Only entries of the host's own zone, of UDP, to the tunnel's port, between
- * an address of this node and one of the set of nodes.  A pass reads the
- * kernel's table in steps. */
+/* Removes entries of the host's own conntrack zone that a function picks, in
+ * passes: each reads the kernel's table in steps, and then removes what was
+ * picked. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,25 +12,41 @@
 
 #include <netlink/socket.h>
 
-#include "memberset.h"
 #include "ofproxyd/base/backoff.h"
 #include "ofproxyd/base/ip.h"
 
-/* What is to go. */
-struct ctflush_want {
-    uint16_t port; /* 0: nothing. */
-    struct ip own[N_IP_FAMILIES];
-    const struct memberset *nodes;
+/* An entry of a protocol with ports. */
+struct ctflush_entry {
+    struct ip src, dst; /* Of its first packet. */
+    struct ip reply_src, reply_dst;
+    uint16_t sport, dport;
+    uint16_t reply_sport;
+    uint8_t proto;
+    uint32_t id; /* As the kernel has it. */
 };
 
-struct ctflush_entry;
+/* Which part of the table is read. */
+struct ctflush_filter {
+    uint8_t proto; /* IPPROTO_*. */
+    uint16_t port; /* Of the destination; 0: any. */
+};
+
+/* What is to go. */
+struct ctflush_want {
+    const struct ctflush_filter *filters; /* None: nothing. */
+    size_t n_filters;
+    bool families[N_IP_FAMILIES];
+    bool (*is_stale)(const struct ctflush_entry *, const void *aux);
+    const void *aux;
+};
 
 struct ctflush {
+    const char *what;     /* In the log: entries of. */
     struct nl_sock *sock; /* NULL between passes. */
     uint32_t seq;
     bool due;                      /* A pass is. */
     bool dumping;                  /* One is on. */
-    enum ip_family family;         /* That it is at. */
+    size_t step;                   /* Of filters and families. */
     bool unfiltered;               /* The kernel doesn't know about filters. */
     long long int next_ms;         /* No pass before. */
     struct backoff gap;            /* Between two passes. */
@@ -44,15 +56,17 @@ struct ctflush {
     uint8_t *buf; /* To receive into, or NULL. */
 };
 
-void ctflush_init(struct ctflush *);
+/* Of passes that are asked for all the time the gap grows up to 'gap_max_ms'.
+ * 'what' must stay. */
+void ctflush_init(struct ctflush *, const char *what, int gap_max_ms);
 void ctflush_uninit(struct ctflush *);
 
-/* Asks for one more pass, soon: rules or nodes have come. */
+/* Asks for one more pass, soon. */
 void ctflush_request(struct ctflush *);
 
-/* Goes on with a pass: with a step of it a turn.  Not to be called while a
- * pass is due and there are no nodes, for it would find nothing. */
-void ctflush_run(struct ctflush *, const struct ctflush_want *);
+/* Goes on with a pass: with a step of it a turn.  Returns true if one has
+ * ended and none is due. */
+bool ctflush_run(struct ctflush *, const struct ctflush_want *);
 void ctflush_wait(const struct ctflush *);
 
 /* True while a pass is due or on. */

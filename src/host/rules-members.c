@@ -47,8 +47,10 @@ rules_remove_port(struct rules *r, enum rules_set_id id,
 
 /* The members on a list that went with the last batch. */
 static void
-members_done(struct memberset *ms, bool add, enum ip_family family, size_t n)
+members_done(struct rules *r, enum rules_set_id id, bool add,
+             enum ip_family family, size_t n)
 {
+    struct memberset *ms = &r->sets[id];
     struct member *m, *next;
 
     LIST_FOR_EACH_SAFE (m, next, pending_node,
@@ -57,6 +59,7 @@ members_done(struct memberset *ms, bool add, enum ip_family family, size_t n)
             break;
         }
         if (ip_family(&m->cidr.ip) == family) {
+            rules_flush_for_member(r, id, m);
             memberset_done(ms, m);
             n--;
         }
@@ -108,10 +111,7 @@ rules_run_members(struct rules *r)
     for (int add = 0; add < 2; add++) {
         for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
             for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
-                members_done(&r->sets[id], add, f, n[add][id][f]);
-                if (add && id == RULES_NODES && n[add][id][f]) {
-                    ctflush_request(&r->ctflush);
-                }
+                members_done(r, id, add, f, n[add][id][f]);
                 r->n_changes += n[add][id][f];
             }
         }

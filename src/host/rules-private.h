@@ -9,6 +9,7 @@
 #include <openvswitch/dynamic-string.h>
 
 #include "ctflush.h"
+#include "ctstale.h"
 #include "fwdchain.h"
 #include "leftovers.h"
 #include "memberset.h"
@@ -28,11 +29,14 @@ struct rules {
     struct ds text; /* What makes the table, without members. */
     struct memberset sets[N_RULES_SETS];
     struct fwdchain chains[N_IP_FAMILIES];
-    struct ctflush ctflush;
+    struct ctflush ctflush; /* Of tunnels. */
+    struct ctstale ctstale; /* Of Services. */
     struct leftovers leftovers;
     long long int look_ms; /* When to look for leftovers. */
     uint16_t notrack_port;
     struct ip transport[N_IP_FAMILIES];
+    struct ip gateway_ips[N_IP_FAMILIES];
+    struct ip node_port_ips[N_IP_FAMILIES];
 
     /* The table in the kernel. */
     bool exists;       /* There is one, whoever made it. */
@@ -69,5 +73,19 @@ bool rules_members_are_due(const struct rules *);
 
 /* Removes and adds members, as far as a turn goes, in one transaction. */
 void rules_run_members(struct rules *);
+
+/* rules-conntrack.c: entries that the rules make wrong. */
+
+void rules_init_conntrack(struct rules *);
+void rules_uninit_conntrack(struct rules *);
+void rules_run_conntrack(struct rules *);
+void rules_wait_conntrack(const struct rules *);
+
+/* The kernel has got the table; the sets still say what it had before. */
+void rules_flush_for_table(struct rules *);
+
+/* The kernel has got or lost a member of a set. */
+void rules_flush_for_member(struct rules *, enum rules_set_id,
+                            const struct member *);
 
 #endif /* host/rules-private.h */

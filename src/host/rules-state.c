@@ -53,6 +53,11 @@ rules_format_state(const struct rules *r, struct ds *ds)
                       "conntrack entries of tunnels removed: %" PRIu64 "\n",
                       r->ctflush.n_removed);
     }
+    if (r->ctstale.flush.n_removed) {
+        ds_put_format(ds,
+                      "conntrack entries of Services removed: %" PRIu64 "\n",
+                      r->ctstale.flush.n_removed);
+    }
     if ((r->failed || r->chains_failed) && r->err.msg[0]) {
         ds_put_format(ds, "failed: %s\n", r->err.msg);
     }

@@ -68,7 +68,7 @@ rules_create(void)
     for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
         r->chains[f].family = f;
     }
-    ctflush_init(&r->ctflush);
+    rules_init_conntrack(r);
     ds_init(&r->text);
     ds_init(&r->written);
     ds_init(&r->kernel);
@@ -89,7 +89,7 @@ rules_destroy(struct rules *r)
         for (size_t i = 0; i < N_RULES_SETS; i++) {
             memberset_uninit(&r->sets[i]);
         }
-        ctflush_uninit(&r->ctflush);
+        rules_uninit_conntrack(r);
         ds_destroy(&r->text);
         ds_destroy(&r->written);
         ds_destroy(&r->kernel);
@@ -139,6 +139,8 @@ rules_set(struct rules *r, const struct rules_want *w)
         r->gateway = xstrdup(w->gateway);
         r->notrack_port = w->notrack_port;
         memcpy(r->transport, w->transport, sizeof r->transport);
+        memcpy(r->gateway_ips, w->gateway_ips, sizeof r->gateway_ips);
+        memcpy(r->node_port_ips, w->node_port_ips, sizeof r->node_port_ips);
         check_soon(r);
     }
 }
@@ -367,6 +369,7 @@ table_written(struct rules *r)
 {
     ds_clear(&r->written);
     ds_put_buffer(&r->written, ds_cstr(&r->text), r->text.length);
+    rules_flush_for_table(r);
     for (size_t i = 0; i < N_RULES_SETS; i++) {
         memberset_have_all(&r->sets[i]);
     }
@@ -381,7 +384,6 @@ table_written(struct rules *r)
         ds_clear(&r->kernel); /* Equal to nothing: written once more. */
         drifted(r);
     }
-    ctflush_request(&r->ctflush);
 }
 
 /* Replaces the whole table.  One that is there and not of this run stays until
@@ -472,27 +474,6 @@ is_open(struct rules *r)
     return true;
 }
 
-/* Only once the rule is there: what is removed would come back.  And not
- * before nodes are known: at the start the table is written first. */
-static bool
-ctflush_can_run(const struct rules *r)
-{
-    return rules_table_is_written(r)
-           && (r->ctflush.sock || r->sets[RULES_NODES].n_wanted);
-}
-
-static void
-run_ctflush(struct rules *r)
-{
-    if (ctflush_can_run(r)) {
-        struct ctflush_want w = { .port = r->notrack_port,
-                                  .nodes = &r->sets[RULES_NODES] };
-
-        memcpy(w.own, r->transport, sizeof w.own);
-        ctflush_run(&r->ctflush, &w);
-    }
-}
-
 /* They are looked for when there is nothing else to do. */
 static void
 run_leftovers(struct rules *r)
@@ -549,7 +530,7 @@ rules_run(struct rules *r)
     if (now >= r->due_ms && !r->failed) {
         run_due(r);
     }
-    run_ctflush(r);
+    rules_run_conntrack(r);
     run_leftovers(r);
 }
 
@@ -586,9 +567,7 @@ rules_wait(struct rules *r)
     if (!r->failed && has_work(r)) {
         poll_timer_wait_until(r->due_ms);
     }
-    if (ctflush_can_run(r)) {
-        ctflush_wait(&r->ctflush);
-    }
+    rules_wait_conntrack(r);
 }
 
 bool
