@@ -488,21 +488,25 @@ set_head(struct http_req *req)
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "ofproxyd/" OFPROXYD_VERSION);
 }
 
-/* Makes 'req' a PATCH. */
+/* What a request sends. */
+struct upload {
+    const char *method, *content_type, *body;
+};
+
+/* Makes 'req' one that sends something. */
 static void
-set_patch(struct http_req *req, const char *body)
+set_upload(struct http_req *req, const struct upload *upload)
 {
-    req->headers =
-        curl_slist_append(req->headers,
-                          "Content-Type: application/merge-patch+json");
+    req->headers = curl_slist_append(req->headers, upload->content_type);
     curl_easy_setopt(req->easy, CURLOPT_HTTPHEADER, req->headers);
-    curl_easy_setopt(req->easy, CURLOPT_COPYPOSTFIELDS, body);
-    curl_easy_setopt(req->easy, CURLOPT_CUSTOMREQUEST, "PATCH");
+    curl_easy_setopt(req->easy, CURLOPT_COPYPOSTFIELDS, upload->body);
+    curl_easy_setopt(req->easy, CURLOPT_CUSTOMREQUEST, upload->method);
 }
 
-/* Starts a request, which is a PATCH with 'body' unless that is NULL. */
+/* Starts a request, which is a GET if 'upload' is NULL. */
 static struct http_req *
-start_req(struct http *http, const struct http_get *get, const char *body)
+start_req(struct http *http, const struct http_get *get,
+          const struct upload *upload)
 {
     struct http_req *req = xzalloc(sizeof *req);
     struct err err;
@@ -524,8 +528,8 @@ start_req(struct http *http, const struct http_get *get, const char *body)
     set_transport(easy);
     set_tls(easy, http);
     set_head(req);
-    if (body) {
-        set_patch(req, body);
+    if (upload) {
+        set_upload(req, upload);
     }
     curl_easy_setopt(easy, CURLOPT_URL, url);
     if (http->connect_to) {
@@ -548,9 +552,9 @@ http_get(struct http *http, const struct http_get *get)
     return start_req(http, get, NULL);
 }
 
-struct http_req *
-http_patch(struct http *http, const char *target, const char *body,
-           long long int total_ms)
+static struct http_req *
+start_upload(struct http *http, const char *target,
+             const struct upload *upload, long long int total_ms)
 {
     return start_req(http,
                      &(struct http_get){
@@ -559,7 +563,33 @@ http_patch(struct http *http, const char *target, const char *body,
                          .silence_ms = total_ms,
                          .total_ms = total_ms,
                      },
-                     body);
+                     upload);
+}
+
+struct http_req *
+http_patch(struct http *http, const char *target, const char *body,
+           long long int total_ms)
+{
+    struct upload upload = {
+        .method = "PATCH",
+        .content_type = "Content-Type: application/merge-patch+json",
+        .body = body,
+    };
+
+    return start_upload(http, target, &upload, total_ms);
+}
+
+struct http_req *
+http_post(struct http *http, const char *target, const char *body,
+          long long int total_ms)
+{
+    struct upload upload = {
+        .method = "POST",
+        .content_type = "Content-Type: application/json",
+        .body = body,
+    };
+
+    return start_upload(http, target, &upload, total_ms);
 }
 
 void

@@ -12,6 +12,7 @@
 #include <openvswitch/vlog.h>
 #include <util.h>
 
+#include "evsender.h"
 #include "ofproxyd/kube/http.h"
 #include "ofproxyd/kube/reflector.h"
 #include "publisher.h"
@@ -23,6 +24,7 @@ struct kube {
     struct watcher_env env;
     struct watcher watchers[N_MODEL_KINDS];
     struct publisher publisher;
+    struct evsender evsender;
     char *proxy_name; /* NULL if absent. */
 };
 
@@ -61,6 +63,20 @@ check_limits(const struct reflector_cfg *cfg, int silence_ms, struct err *err)
         return EINVAL;
     }
     return 0;
+}
+
+static void
+init_evsender(struct kube *kube, const struct kube_cfg *cfg,
+              const struct reflector_cfg *rcfg)
+{
+    struct evsender_cfg ecfg = {
+        .backoff_min_ms = rcfg->backoff_min_ms,
+        .backoff_max_ms = rcfg->backoff_max_ms,
+        .repeat_ms = or_default(cfg->event_repeat_ms, 360000),
+        .every_ms = or_default(cfg->event_every_ms, 10000),
+    };
+
+    evsender_init(&kube->evsender, &kube->env, &ecfg);
 }
 
 int
@@ -112,6 +128,7 @@ kube_create(const struct kube_cfg *cfg, struct model *model, struct kube **ret,
     }
     publisher_init(&kube->publisher, &kube->env, rcfg.backoff_min_ms,
                    rcfg.backoff_max_ms);
+    init_evsender(kube, cfg, &rcfg);
     *ret = kube;
     return 0;
 }
@@ -124,6 +141,7 @@ kube_destroy(struct kube *kube)
             watcher_uninit(&kube->watchers[i]);
         }
         publisher_uninit(&kube->publisher);
+        evsender_uninit(&kube->evsender);
         http_destroy(kube->env.http);
         free(kube->proxy_name);
         free(kube);
@@ -138,6 +156,7 @@ kube_run(struct kube *kube)
         watcher_run(&kube->watchers[i]);
     }
     publisher_run(&kube->publisher);
+    evsender_run(&kube->evsender);
 }
 
 void
@@ -148,6 +167,7 @@ kube_wait(struct kube *kube)
         watcher_wait(&kube->watchers[i]);
     }
     publisher_wait(&kube->publisher);
+    evsender_wait(&kube->evsender);
 }
 
 void
@@ -170,4 +190,17 @@ void
 kube_get_publish_stats(const struct kube *kube, struct kube_publish_stats *ret)
 {
     *ret = kube->publisher.stats;
+}
+
+void
+events_emit(struct kube *kube, const struct event_ref *ref,
+            enum event_reason reason, const char *note)
+{
+    evsender_emit(&kube->evsender, ref, reason, note);
+}
+
+void
+kube_get_event_stats(const struct kube *kube, struct kube_event_stats *ret)
+{
+    *ret = kube->evsender.stats;
 }

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from support import apifault, apistore, objects
+from support import apifault, apihttp, apistore, objects
 from support.apiserver import ApiServer, RemoteApiServer
 from support.wait import wait_for
 
@@ -678,6 +678,50 @@ def test_an_event_gets_its_name(apiserver, client):
     assert list(ours["metadata"]) == list(theirs["metadata"])
     assert ours["metadata"]["name"].startswith("lb-")
     assert len(apiserver.objects("events")) == 1
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"reportingController": None}, "reportingController"),
+    ({"reportingInstance": ""}, "reportingInstance: Required"),
+    ({"reportingInstance": "x" * 129}, "reportingInstance: can have at most"),
+    ({"action": None}, "action: Required"),
+    ({"reason": "x" * 129}, "reason: can have at most"),
+    ({"type": "Error"}, "type: has invalid value"),
+    ({"eventTime": "2026-11-29T13:55:00Z"}, "eventTime"),
+    ({"note": "x" * 1025}, "note: can have at most 1024"),
+    ({"note": "\u00fc" * 513}, "note: can have at most 1024"),
+    ({"count": 2}, "count: unknown field"),
+    ({"deprecatedCount": 2}, "deprecatedCount: needs to be unset"),
+    ({"regarding": {"namespace": "other"}}, "regarding.namespace"),
+    ({"regarding": {"foo": "x"}}, "regarding.foo: unknown field"),
+    ({"series": {"count": 1, "lastObservedTime":
+                 "2026-11-29T13:55:00.000000Z"}}, "series.count"),
+    ({"series": {"count": 2}}, "series.lastObservedTime"),
+    ({"metadata": {"name": "A"}}, "metadata.name")], ids=str)
+def test_an_event_is_checked(apiserver, client, change, message):
+    """As a real server checks it; and no field of it may change."""
+    path = "/apis/events.k8s.io/v1/namespaces/edge/events"
+    event = json.loads(recorded("event-created-201.json"))
+    wrong = apihttp.merge(event, change)
+    if "metadata" not in change:
+        wrong["metadata"] = {"name": "lb-1"}
+    response = client.open(path, "POST", json.dumps(wrong))
+    assert response.status == 422
+    assert message in json.loads(response.read())["message"]
+    assert not apiserver.objects("events")
+
+
+def test_only_the_series_of_an_event_may_change(client):
+    """The rest is what has happened."""
+    path = "/apis/events.k8s.io/v1/namespaces/edge/events"
+    event = json.loads(recorded("event-created-201.json"))
+    event["metadata"] = {"name": "lb-1"}
+    assert client.open(path, "POST", json.dumps(event)).status == 201
+    series = {"count": 3, "lastObservedTime": "2026-11-29T13:56:00.000000Z"}
+    for change, status in (({"note": "other"}, 422), ({"series": series}, 200),
+                           ({"series": {"count": 1}}, 422)):
+        assert client.open(path + "/lb-1", "PATCH", json.dumps(change),
+                           **MERGE).status == status
 
 
 def test_version_and_health_are_answered(client):

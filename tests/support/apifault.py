@@ -19,6 +19,7 @@ REASONS = {
     405: ("MethodNotAllowed", "Method Not Allowed"),
     409: ("AlreadyExists", "Conflict"),
     410: ("Expired", "Gone"),
+    413: ("RequestEntityTooLarge", "Request Entity Too Large"),
     415: ("UnsupportedMediaType", "Unsupported Media Type"),
     422: ("Invalid", "Unprocessable Entity"),
     429: ("TooManyRequests", "Too Many Requests"),

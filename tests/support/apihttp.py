@@ -13,7 +13,7 @@ import urllib.parse
 import uuid
 from dataclasses import dataclass, field
 
-from support import apifault, apiselect, apistore, apiwatch
+from support import apievents, apifault, apiselect, apistore, apiwatch
 from support.apifault import Cut, status_body
 
 VERSION = {
@@ -87,6 +87,16 @@ def forbidden(request):
     details = {"group": group} if group else {}
     return Answer(403, message, details={**details,
                                          "kind": request.resource})
+
+
+def check_event(resource, obj, old=None):
+    """Raises the 422 for an Event that is wrong."""
+    wrong = (apievents.check(obj, old)
+             if resource is apistore.EVENTS else [])
+    if wrong:
+        name = obj["metadata"].get("name", "")
+        raise Answer(422, 'Event.events.k8s.io "%s" is invalid: %s'
+                     % (name, ", ".join(wrong)))
 
 
 def encode_token(rv, start):
@@ -473,6 +483,7 @@ class Connection:
             meta.pop(key, None)
         if not (meta.get("name") or meta.get("generateName")):
             raise Answer(422, "name or generateName is required")
+        check_event(resource, obj)
         try:
             return self._server.store.apply(obj, create=True)
         except apistore.Conflict as error:
@@ -513,6 +524,7 @@ class Connection:
                              " the object has been modified"
                              % (resource.qualified, request.name),
                              "Conflict")
+            check_event(resource, obj, old.obj)
             return store.apply(obj)
 
 

@@ -40,6 +40,7 @@ class KubeProbe:
         self.stats, self.published = {}, {}
         self.synced = False
         self.counts, self.turn_us = None, None
+        self._events = None
         if api is not None:
             options.setdefault("server", api.url)
             if api.ca and not {"ca_file", "ca_data"} & set(options):
@@ -105,6 +106,11 @@ class KubeProbe:
         elif word == "counts":
             self.counts = {key: int(value) for key, value in
                            (pair.split("=") for pair in rest.split())}
+        elif word == "events":
+            pairs, _, error = rest.partition(" error=")
+            self._events = {"error": error, **{
+                key: int(value) for key, value in
+                (pair.split("=") for pair in pairs.split())}}
         elif word == "turn":
             self.turn_us = int(rest)
 
@@ -153,6 +159,17 @@ class KubeProbe:
         """Calls kube_set_transport()."""
         self.process.stdin.write("transport %s\n" % " ".join(addresses))
         self.process.stdin.flush()
+
+    def emit(self, name, note, reason=0, times=1, kind="Service",
+             uid="u-1"):
+        """Calls events_emit() so often about the object ns/name."""
+        self.process.stdin.write("emit %d %s %s %s %d %s\n" % (
+            times, kind, name, uid, reason, note))
+        self.process.stdin.flush()
+
+    def event_stats(self):
+        """How it went with Events: {key: number}, and "error"."""
+        return self.ask("events", "_events")
 
     def ask(self, command, attribute):
         """Sends a command; returns the attribute that its answer sets."""

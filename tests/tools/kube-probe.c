@@ -9,8 +9,10 @@
  * been listed.  Commands on standard input: "dump" prints all again, "turn"
  * prints the most CPU time that a turn of the loop has taken so far, in
  * microseconds (what else runs on the machine doesn't count), "transport
- * ADDRESSES", separated by blanks, calls kube_set_transport().  Ends when
- * standard input does. */
+ * ADDRESSES", separated by blanks, calls kube_set_transport(), "emit N KIND
+ * NAMESPACE/NAME UID REASON NOTE" calls events_emit() N times with the number
+ * of a reason, "events" prints how it went with them.  Ends when standard
+ * input does. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +25,7 @@
 #include <util.h>
 
 #include "../support/probearg.h"
+#include "ofproxyd/kube/events.h"
 #include "ofproxyd/kube/kube.h"
 
 struct probe {
@@ -61,6 +64,8 @@ set_option(struct probe *p, const char *key, const char *value)
         { "silence_ms", NULL, &p->cfg.silence_ms },
         { "backoff_min_ms", NULL, &p->cfg.backoff_min_ms },
         { "backoff_max_ms", NULL, &p->cfg.backoff_max_ms },
+        { "event_repeat_ms", NULL, &p->cfg.event_repeat_ms },
+        { "event_every_ms", NULL, &p->cfg.event_every_ms },
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
@@ -183,6 +188,40 @@ set_transport(struct probe *p, char *text)
 }
 
 static void
+print_events(const struct probe *p)
+{
+    struct kube_event_stats s;
+
+    kube_get_event_stats(p->kube, &s);
+    printf("events emitted=%" PRIu64 " created=%" PRIu64 " counted=%" PRIu64
+           " failures=%" PRIu64 " dropped=%" PRIu64 " waiting=%" PRIu64
+           " error=%s\n",
+           s.n_emitted, s.n_created, s.n_counted, s.n_failures, s.n_dropped,
+           s.n_waiting, s.last_error);
+}
+
+static void
+emit(struct probe *p, char *text)
+{
+    char *word[6] = { NULL };
+    struct event_ref ref = { .api_version = "v1" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(word); i++) {
+        word[i] = strsep(&text, i < 5 ? " " : "\n");
+        if (!word[i]) {
+            return;
+        }
+    }
+    ref.kind = word[1];
+    ref.ns = strsep(&word[2], "/");
+    ref.name = word[2];
+    ref.uid = word[3];
+    for (int i = 0; i < atoi(word[0]); i++) {
+        events_emit(p->kube, &ref, atoi(word[4]), word[5]);
+    }
+}
+
+static void
 print_changes(struct probe *p)
 {
     const struct model_service *service;
@@ -217,7 +256,7 @@ print_changes(struct probe *p)
 static bool
 run_command(struct probe *p)
 {
-    char line[128];
+    char line[8192];
 
     if (!fgets(line, sizeof line, stdin)) {
         return false;
@@ -236,6 +275,10 @@ run_command(struct probe *p)
                n.n_services, n.n_slices, n.n_endpoints, n.n_nodes);
     } else if (!strncmp(line, "transport ", 10)) {
         set_transport(p, line + 10);
+    } else if (!strncmp(line, "emit ", 5)) {
+        emit(p, line + 5);
+    } else if (!strcmp(line, "events\n")) {
+        print_events(p);
     } else if (!strcmp(line, "turn\n")) {
         printf("turn %lld\n", p->max_turn_us);
     }

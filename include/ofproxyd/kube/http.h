@@ -76,6 +76,10 @@ struct http_req *http_get(struct http *, const struct http_get *);
 struct http_req *http_patch(struct http *, const char *target,
                             const char *body, long long int total_ms);
 
+/* The same for a POST of the JSON object 'body'. */
+struct http_req *http_post(struct http *, const char *target, const char *body,
+                           long long int total_ms);
+
 /* Ends the request, if it is going on, and frees it.  NULL is allowed. */
 void http_req_destroy(struct http_req *);
 

@@ -43,6 +43,10 @@ struct kube_cfg {
     int silence_ms; /* A watch without a byte for so long is asked for again;
                      * default 150000, as bookmarks come once a minute. */
     int backoff_min_ms, backoff_max_ms; /* Default 800 and 30000. */
+    int event_repeat_ms; /* Between two requests about one Event; default
+                          * 360000. */
+    int event_every_ms;  /* Between any two, when a burst of 25 is used up;
+                          * default 10000, up to 3600000. */
 };
 
 struct kube;
