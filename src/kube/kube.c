@@ -118,6 +118,7 @@ kube_create(const struct kube_cfg *cfg, struct model *model, struct kube **ret,
     kube->env = (struct watcher_env){
         .http = http,
         .model = model,
+        .evsender = &kube->evsender,
         .random = hash_int(cfg->seed, 0) | 1, /* May not be 0. */
         .silence_ms = silence_ms,
     };

@@ -13,6 +13,7 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "evsender.h"
 #include "ofproxyd/kube/decode.h"
 #include "ofproxyd/kube/stream.h"
 
@@ -80,6 +81,45 @@ watcher_uninit(struct watcher *w)
 
 /* Objects. */
 
+/* The uid of the stored object of that name, or "". */
+static const char *
+find_uid(const struct watcher *w, const char *ns, const char *name)
+{
+    const struct model *model = w->env->model;
+    const struct model_service *ms;
+    const struct node *node;
+
+    switch (w->reflector.cfg.kind) {
+    case MODEL_SERVICES:
+        ms = model_find_service(model, ns, name);
+        return ms && ms->svc ? ms->svc->meta.uid : "";
+    case MODEL_NODES:
+        node = model_find_node(model, name);
+        return node ? node->meta.uid : "";
+    case MODEL_SLICES: break;
+    }
+    return "";
+}
+
+/* Tells the owner of an object that it, or a part of it, is left out. */
+static void
+emit_left_out(struct watcher *w, const char *ns, const char *name,
+              const char *note)
+{
+    enum model_kind kind = w->reflector.cfg.kind;
+    struct event_ref ref = {
+        .api_version = kind == MODEL_SLICES ? "discovery.k8s.io/v1" : "v1",
+        .kind = model_kind_name(kind),
+        .ns = ns,
+        .name = name,
+        .uid = find_uid(w, ns, name),
+    };
+
+    if (name[0]) {
+        evsender_emit(w->env->evsender, &ref, EVENT_LEFT_OUT, note);
+    }
+}
+
 /* An object couldn't be read.  What is stored under its name stays. */
 static void
 leave_out(struct watcher *w, const char *ns, const char *name,
@@ -89,6 +129,7 @@ leave_out(struct watcher *w, const char *ns, const char *name,
 
     w->stats.n_bad_objects++;
     VLOG_WARN_RL(&rl, "%s: an object is left out: %s", name_of(w), err->msg);
+    emit_left_out(w, ns, name, err->msg);
     if (name[0]) {
         model_keep(w->env->model, w->reflector.cfg.kind, ns, name);
     }
@@ -100,6 +141,7 @@ put_object(struct watcher *w, const char *text, size_t len)
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 10);
     struct model *model = w->env->model;
     struct kube_object object = { .kind = w->reflector.cfg.kind };
+    bool changed = false;
     struct err err;
 
     if (kube_decode(text, len, model_pool(model), &object, &err)) {
@@ -107,22 +149,22 @@ put_object(struct watcher *w, const char *text, size_t len)
         return;
     }
     switch (object.kind) {
-    case MODEL_SERVICES: model_put_svc(model, object.svc); break;
+    case MODEL_SERVICES: changed = model_put_svc(model, object.svc); break;
     case MODEL_SLICES:
         if (object.slice) {
-            model_put_slice(model, object.slice);
+            changed = model_put_slice(model, object.slice);
         } else {
             /* One that is ignored now may have counted before. */
             model_delete(model, MODEL_SLICES, object.ns, object.name);
         }
         break;
-    case MODEL_NODES:
-        /* A Node is sent again every few minutes. */
-        if (model_put_node(model, object.node) && object.left_out.msg[0]) {
-            VLOG_WARN_RL(&rl, "%s: a value is left out: %s", name_of(w),
-                         object.left_out.msg);
-        }
-        break;
+    case MODEL_NODES: changed = model_put_node(model, object.node); break;
+    }
+    /* Some objects, Nodes for one, are sent again every few minutes. */
+    if (changed && object.left_out.msg[0]) {
+        VLOG_WARN_RL(&rl, "%s: a value is left out: %s", name_of(w),
+                     object.left_out.msg);
+        emit_left_out(w, object.ns, object.name, object.left_out.msg);
     }
 }
 

@@ -18,10 +18,13 @@ struct watcher_cost {
     uint64_t bytes, us, objects;
 };
 
+struct evsender;
+
 /* What all watchers share. */
 struct watcher_env {
     struct http *http;
     struct model *model;
+    struct evsender *evsender;
     uint32_t random; /* State of the generator. */
     int silence_ms;
 };

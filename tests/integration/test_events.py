@@ -328,3 +328,62 @@ def test_an_outage_loses_no_event(apiserver, probe):
     apiserver.start()
     wait_events(apiserver, 5)
     assert client.event_stats()["dropped"] == 0
+
+
+# Objects that can't be read.
+
+
+def bad_service(port=70000):
+    """One with a port that is none."""
+    service = objects.service("shop", "web")
+    service["spec"]["ports"][0]["port"] = port
+    return service
+
+
+def test_the_owner_hears_of_an_object_that_is_left_out(apiserver, probe):
+    """Which field, and what would be right."""
+    apiserver.apply(bad_service())
+    probe(apiserver)
+    [event] = wait_events(apiserver, 1)
+    assert event["reason"] == "InvalidPartLeftOut"
+    assert event["regarding"]["kind"] == "Service"
+    assert event["regarding"]["name"] == "web"
+    assert "spec.ports[0].port" in event["note"]
+    assert "70000" in event["note"]
+
+
+def test_with_the_uid_where_an_older_one_is_known(apiserver, probe):
+    """`kubectl describe` asks for Events of that uid."""
+    apiserver.apply(objects.service("shop", "web"))
+    client = probe(apiserver)
+    client.wait_services("shop/web")
+    apiserver.apply(bad_service())
+    [event] = wait_events(apiserver, 1)
+    uid = apiserver.get("services", "shop", "web").obj["metadata"]["uid"]
+    assert event["regarding"]["uid"] == uid
+
+
+def test_the_same_mistake_is_told_once(apiserver, probe):
+    """However often the object is sent."""
+    apiserver.apply(bad_service())
+    client = probe(apiserver)
+    for i in range(5):
+        service = bad_service()
+        service["metadata"]["labels"] = {"x": str(i)}
+        apiserver.apply(service)
+    client.wait(lambda: client.number("bad") >= 6, "bad objects")
+    settle(apiserver, client)
+    assert len(events(apiserver)) == 1
+
+
+def test_a_value_of_a_node_that_is_left_out(apiserver, probe):
+    """A Node has no namespace, an Event has."""
+    node = objects.node("node-b")
+    node["metadata"]["annotations"] = {
+        "node.antrea.io/transport-addresses": "192.0.2.300"}
+    apiserver.apply(node)
+    probe(apiserver)
+    [event] = wait_events(apiserver, 1)
+    assert event["metadata"]["namespace"] == "default"
+    assert event["regarding"]["kind"] == "Node"
+    assert event["regarding"]["uid"]
