@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The endpoint choice: all endpoints of the Service port are collected from
- * its slices, sorted, cut to one per address and port, judged once, and then
- * picked into the lists that the policies ask for. */
+ * its slices, sorted, and each is given a reason to be in either list, or not
+ * to be: a reason is all that a list, and an explanation, is made from. */
 
 #include "ofproxyd/model/endpoints.h"
 
@@ -15,15 +15,19 @@ struct candidate {
     const struct slice *slice;
 
     /* Filled in by judge(). */
+    bool duplicate;    /* Another one stands for it. */
     bool fallback;     /* Serves while it terminates. */
     bool on_our_node;  /* Its node hints name our node. */
     bool for_our_zone; /* Its zone hints name our zone. */
+
+    enum eps_reason cluster, local; /* Filled in by decide(). */
 };
 
 struct candidates {
     struct candidate *c;
     size_t n;
-    bool any_ready, any_fallback;
+    bool any_ready, any_fallback; /* Duplicates don't count. */
+    bool any_local_ready;
 };
 
 /* Which hints limit the endpoints of policy Cluster. */
@@ -33,8 +37,23 @@ enum topology {
     TOPOLOGY_SAME_ZONE
 };
 
-/* Predicates for pick(). */
-typedef bool pick_func(const struct candidate *, enum topology);
+const char *
+eps_reason_string(enum eps_reason reason)
+{
+    switch (reason) {
+#define EPS_REASON(SYM, WORDS) \
+    case EPS_##SYM: return WORDS;
+        EPS_REASONS
+#undef EPS_REASON
+    }
+    OVS_NOT_REACHED();
+}
+
+bool
+eps_reason_is_used(enum eps_reason reason)
+{
+    return reason == EPS_USED || reason == EPS_DRAINING;
+}
 
 int
 eps_compare(const struct eps *a, const struct eps *b)
@@ -124,20 +143,16 @@ collect(const struct model_service *ms, const struct svc_port *port,
     }
 }
 
+/* Sorts, and marks all but the first of those with one address and port. */
 static void
-drop_duplicates(struct candidates *cs)
+mark_duplicates(struct candidates *cs)
 {
-    size_t n = 0;
-
     if (cs->n) {
         qsort(cs->c, cs->n, sizeof *cs->c, compare_candidates);
     }
-    for (size_t i = 0; i < cs->n; i++) {
-        if (!n || eps_compare(&cs->c[n - 1].eps, &cs->c[i].eps)) {
-            cs->c[n++] = cs->c[i];
-        }
+    for (size_t i = 1; i < cs->n; i++) {
+        cs->c[i].duplicate = !eps_compare(&cs->c[i - 1].eps, &cs->c[i].eps);
     }
-    cs->n = n;
 }
 
 /* Is 'name' among 'names'?  "" stands for an unknown name and never is. */
@@ -161,12 +176,16 @@ judge(struct candidates *cs, const struct eps_place *here)
 
         c->eps.local =
             ep->node && *here->node_name && !strcmp(ep->node, here->node_name);
+        if (c->duplicate) {
+            continue;
+        }
         c->fallback = ep->serving && ep->terminating;
         c->on_our_node =
             names_contain(ep->hint_nodes, ep->n_hint_nodes, here->node_name);
         c->for_our_zone = names_contain(ep->zones, ep->n_zones, here->zone);
         cs->any_ready |= ep->ready;
         cs->any_fallback |= c->fallback;
+        cs->any_local_ready |= ep->ready && c->eps.local;
     }
 }
 
@@ -181,7 +200,7 @@ choose_topology(const struct candidates *cs)
     for (size_t i = 0; i < cs->n; i++) {
         const struct candidate *c = &cs->c[i];
 
-        if (c->from->ready) {
+        if (c->from->ready && !c->duplicate) {
             all_node_hints &= c->from->n_hint_nodes > 0;
             any_on_our_node |= c->on_our_node;
             all_zone_hints &= c->from->n_zones > 0;
@@ -193,74 +212,81 @@ choose_topology(const struct candidates *cs)
                                                 : TOPOLOGY_NONE;
 }
 
-static bool
-is_ready_and_near(const struct candidate *c, enum topology topology)
+/* Of one that isn't ready, where 'any_ready' tells whether others are. */
+static enum eps_reason
+decide_unready(const struct candidate *c, bool any_ready)
 {
-    if (!c->from->ready) {
-        return false;
+    return !c->fallback ? (c->from->terminating ? EPS_ENDED : EPS_UNREADY)
+           : any_ready  ? EPS_SPARED
+                        : EPS_DRAINING;
+}
+
+/* For policy Cluster.  Of the ready ones some are always near enough, so that
+ * the others don't have to stand in for them. */
+static enum eps_reason
+decide_cluster(const struct candidates *cs, const struct candidate *c,
+               enum topology topology)
+{
+    if (c->duplicate) {
+        return EPS_DUPLICATE;
+    } else if (!c->from->ready) {
+        return decide_unready(c, cs->any_ready);
     }
     switch (topology) {
-    case TOPOLOGY_NONE: return true;
-    case TOPOLOGY_SAME_NODE: return c->on_our_node;
-    case TOPOLOGY_SAME_ZONE: return c->for_our_zone;
+    case TOPOLOGY_NONE: return EPS_USED;
+    case TOPOLOGY_SAME_NODE: return c->on_our_node ? EPS_USED : EPS_OTHER_NODE;
+    case TOPOLOGY_SAME_ZONE:
+        return c->for_our_zone ? EPS_USED : EPS_OTHER_ZONE;
     }
     OVS_NOT_REACHED();
 }
 
-static bool
-is_fallback(const struct candidate *c, enum topology topology OVS_UNUSED)
+/* For policy Local. */
+static enum eps_reason
+decide_local(const struct candidates *cs, const struct candidate *c)
 {
-    return c->fallback;
-}
-
-static bool
-is_local_and_ready(const struct candidate *c,
-                   enum topology topology OVS_UNUSED)
-{
-    return c->eps.local && c->from->ready;
-}
-
-static bool
-is_local_fallback(const struct candidate *c, enum topology topology OVS_UNUSED)
-{
-    return c->eps.local && c->fallback;
+    return c->duplicate      ? EPS_DUPLICATE
+           : !c->from->node  ? EPS_NODELESS
+           : !c->eps.local   ? EPS_REMOTE
+           : !c->from->ready ? decide_unready(c, cs->any_local_ready)
+                             : EPS_USED;
 }
 
 static void
-pick(const struct candidates *cs, pick_func *wanted, enum topology topology,
-     struct eps_list *list)
+decide(struct candidates *cs, bool uses_cluster, bool uses_local)
+{
+    enum topology topology = choose_topology(cs);
+
+    for (size_t i = 0; i < cs->n; i++) {
+        struct candidate *c = &cs->c[i];
+
+        c->cluster =
+            uses_cluster ? decide_cluster(cs, c, topology) : EPS_UNNEEDED;
+        c->local = uses_local ? decide_local(cs, c) : EPS_UNNEEDED;
+    }
+}
+
+static enum eps_reason
+reason_for(const struct candidate *c, bool local)
+{
+    return local ? c->local : c->cluster;
+}
+
+static void
+pick(const struct candidates *cs, bool local, struct eps_list *list)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < cs->n; i++) {
-        n += wanted(&cs->c[i], topology);
+        n += eps_reason_is_used(reason_for(&cs->c[i], local));
     }
     if (!n) {
         return;
     }
     list->eps = xmalloc(n * sizeof *list->eps);
     for (size_t i = 0; i < cs->n; i++) {
-        if (wanted(&cs->c[i], topology)) {
+        if (eps_reason_is_used(reason_for(&cs->c[i], local))) {
             list->eps[list->n++] = cs->c[i].eps;
-        }
-    }
-}
-
-static void
-fill_lists(const struct candidates *cs, struct eps_choice *choice)
-{
-    if (choice->uses_cluster) {
-        enum topology topology = choose_topology(cs);
-
-        pick(cs, is_ready_and_near, topology, &choice->cluster);
-        if (!choice->cluster.n) {
-            pick(cs, is_fallback, topology, &choice->cluster);
-        }
-    }
-    if (choice->uses_local) {
-        pick(cs, is_local_and_ready, TOPOLOGY_NONE, &choice->local);
-        if (!choice->local.n) {
-            pick(cs, is_local_fallback, TOPOLOGY_NONE, &choice->local);
         }
     }
 }
@@ -291,27 +317,41 @@ eps_own_place(const struct model *model)
     };
 }
 
-void
-eps_choose(const struct model_service *ms, const struct svc_port *port,
-           enum ip_family family, const struct eps_place *here,
-           struct eps_choice *ret)
+/* Collects the endpoints and decides about each.  '*cs' is the caller's to
+ * free(cs->c).  Sets the flags of '*ret', whose lists are empty. */
+static void
+consider(const struct model_service *ms, const struct svc_port *port,
+         enum ip_family family, const struct eps_place *here,
+         struct eps_choice *ret, struct candidates *cs)
 {
     const struct svc *svc = ms->svc;
     bool external = svc_port_is_external(svc, port, family);
     bool internal_local = svc->internal_policy == SVC_POLICY_LOCAL;
-    struct candidates cs = { .c = NULL };
 
-    collect(ms, port, family, &cs);
-    drop_duplicates(&cs);
-    judge(&cs, here);
+    *cs = (struct candidates){ .c = NULL };
+    collect(ms, port, family, cs);
+    mark_duplicates(cs);
+    judge(cs, here);
 
     *ret = (struct eps_choice){
         .uses_cluster = !internal_local || external,
         .uses_local =
             internal_local || (external && svc_external_policy_is_local(svc)),
-        .has_any = cs.any_ready || cs.any_fallback,
+        .has_any = cs->any_ready || cs->any_fallback,
     };
-    fill_lists(&cs, ret);
+    decide(cs, ret->uses_cluster, ret->uses_local);
+}
+
+void
+eps_choose(const struct model_service *ms, const struct svc_port *port,
+           enum ip_family family, const struct eps_place *here,
+           struct eps_choice *ret)
+{
+    struct candidates cs;
+
+    consider(ms, port, family, here, ret, &cs);
+    pick(&cs, false, &ret->cluster);
+    pick(&cs, true, &ret->local);
     free(cs.c);
 }
 
@@ -339,6 +379,97 @@ eps_choice_uninit(struct eps_choice *choice)
 {
     free(choice->cluster.eps);
     free(choice->local.eps);
+}
+
+/* Explanations. */
+
+/* Why no endpoint of 'slice' is a candidate, or EPS_USED if they are. */
+static enum eps_reason
+slice_reason(const struct slice *slice, const struct svc_port *port,
+             enum ip_family family)
+{
+    if (slice->family != family) {
+        return EPS_OTHER_FAMILY;
+    } else if (match_port(slice, port)) {
+        return EPS_USED;
+    }
+    for (size_t i = 0; i < slice->n_ports; i++) {
+        if (!strcmp(slice->ports[i].name, port->name)) {
+            return EPS_OTHER_PROTO;
+        }
+    }
+    return EPS_NO_PORT;
+}
+
+static void
+explain_candidates(const struct candidates *cs, struct eps_explanation *ret)
+{
+    const struct slice *first = NULL;
+
+    for (size_t i = 0; i < cs->n; i++) {
+        const struct candidate *c = &cs->c[i];
+
+        if (!c->duplicate) {
+            first = c->slice;
+        }
+        ret->verdicts[ret->n++] = (struct eps_verdict){
+            .eps = c->eps,
+            .slice = c->slice,
+            .endpoint = c->from,
+            .cluster = c->cluster,
+            .local = c->local,
+            .other = c->duplicate ? first : NULL,
+        };
+    }
+}
+
+static void
+explain_slice(const struct slice *slice, enum eps_reason reason,
+              struct eps_explanation *ret)
+{
+    for (size_t i = 0; i < slice->n_endpoints; i++) {
+        ret->verdicts[ret->n++] = (struct eps_verdict){
+            .eps.ip = slice->endpoints[i].ip,
+            .slice = slice,
+            .endpoint = &slice->endpoints[i],
+            .cluster = reason,
+            .local = reason,
+        };
+    }
+}
+
+void
+eps_explain(const struct model_service *ms, const struct svc_port *port,
+            enum ip_family family, const struct eps_place *here,
+            struct eps_explanation *ret)
+{
+    const struct model_slice *m;
+    struct eps_choice choice;
+    struct candidates cs;
+    size_t max = 0;
+
+    LIST_FOR_EACH (m, list_node, &ms->slices) {
+        max += m->slice->n_endpoints;
+    }
+    *ret = (struct eps_explanation){
+        .verdicts = max ? xmalloc(max * sizeof *ret->verdicts) : NULL,
+    };
+    consider(ms, port, family, here, &choice, &cs);
+    explain_candidates(&cs, ret);
+    free(cs.c);
+    LIST_FOR_EACH (m, list_node, &ms->slices) {
+        enum eps_reason reason = slice_reason(m->slice, port, family);
+
+        if (reason != EPS_USED) {
+            explain_slice(m->slice, reason, ret);
+        }
+    }
+}
+
+void
+eps_explanation_uninit(struct eps_explanation *explanation)
+{
+    free(explanation->verdicts);
 }
 
 bool

@@ -198,6 +198,49 @@ epsfix_assert_choice(const char *what, const struct eps_choice *choice,
     }
 }
 
+/* Is the endpoint in 'list', as often as it is 'used'? */
+static void
+assert_in_list(const struct eps_list *list, const struct eps *eps, bool used)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        n += !eps_compare(&list->eps[i], eps);
+    }
+    assert_int_equal(n, used);
+}
+
+/* The explanation has the endpoints of each list, and gives every other one
+ * another reason. */
+static void
+assert_explained(const struct model *m, enum ip_family family,
+                 const char *zone, const struct eps_choice *choice)
+{
+    const struct model_service *ms = model_find_service(m, "ns1", "svc-a");
+    struct eps_place here = { model_node_name(m), zone };
+    struct eps_explanation e;
+    size_t n_cluster = 0, n_local = 0;
+
+    eps_explain(ms, &ms->svc->ports[0], family, &here, &e);
+    for (size_t i = 0; i < e.n; i++) {
+        const struct eps_verdict *v = &e.verdicts[i];
+        bool cluster = eps_reason_is_used(v->cluster);
+        bool local = eps_reason_is_used(v->local);
+
+        assert_int_equal(v->other != NULL, v->cluster == EPS_DUPLICATE
+                                               || v->local == EPS_DUPLICATE);
+        if (!v->other) {
+            assert_in_list(&choice->cluster, &v->eps, cluster);
+            assert_in_list(&choice->local, &v->eps, local);
+        }
+        n_cluster += cluster;
+        n_local += local;
+    }
+    assert_int_equal(n_cluster, choice->cluster.n);
+    assert_int_equal(n_local, choice->local.n);
+    eps_explanation_uninit(&e);
+}
+
 void
 epsfix_check_row(const struct epsfix_row *row)
 {
@@ -212,6 +255,7 @@ epsfix_check_row(const struct epsfix_row *row)
         choice = epsfix_choose(m, family, row->zone ? row->zone : "za");
         epsfix_assert_choice(row->name, &choice, row->cluster, row->local,
                              row->has_any);
+        assert_explained(m, family, row->zone ? row->zone : "za", &choice);
         eps_choice_uninit(&choice);
         model_destroy(m);
     }

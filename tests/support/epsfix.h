@@ -32,7 +32,7 @@ struct epsfix_row {
 };
 
 /* Fails the test unless eps_choose() chooses what 'row' says, in both
- * families. */
+ * families, and eps_explain() agrees with it. */
 void epsfix_check_row(const struct epsfix_row *row);
 
 #define EPSFIX_CHECK(ROWS)                          \

@@ -62,6 +62,69 @@ void eps_list_alive(const struct model_service *ms,
                     const struct svc_port *port, enum ip_family family,
                     struct eps_list *ret);
 
+/* Why an endpoint is in a list, or isn't, in the order in which they are
+ * decided.
+ *
+ *         symbol        what it is for a list */
+#define EPS_REASONS                                                          \
+    EPS_REASON(USED, "used")                                                 \
+    EPS_REASON(DRAINING, "used, though it terminates: it still serves, and " \
+                         "no ready one is left")                             \
+    EPS_REASON(UNNEEDED, "no address of this port asks for this policy")     \
+    EPS_REASON(OTHER_FAMILY, "its slice is of the other family")             \
+    EPS_REASON(NO_PORT, "its slice has no port of this name")                \
+    EPS_REASON(OTHER_PROTO, "the slice's port of this name is of another "   \
+                            "protocol")                                      \
+    EPS_REASON(DUPLICATE, "the same address and port stands elsewhere, in "  \
+                          "a better state or a newer slice")                 \
+    EPS_REASON(NODELESS, "it doesn't say on which node it is, and policy "   \
+                         "Local wants this one")                             \
+    EPS_REASON(REMOTE, "it is on another node, and policy Local wants this " \
+                       "one")                                                \
+    EPS_REASON(ENDED, "it terminates, and doesn't serve any more")           \
+    EPS_REASON(UNREADY, "not ready")                                         \
+    EPS_REASON(SPARED, "it terminates, and there are ready ones")            \
+    EPS_REASON(OTHER_NODE, "hints give this node others: every ready one "   \
+                           "has node hints")                                 \
+    EPS_REASON(OTHER_ZONE, "hints give this zone others: every ready one "   \
+                           "has zone hints")
+
+enum eps_reason {
+#define EPS_REASON(SYM, WORDS) EPS_##SYM,
+    EPS_REASONS
+#undef EPS_REASON
+};
+
+/* Returns the words for a reason. */
+const char *eps_reason_string(enum eps_reason);
+
+/* True for the reasons to be in a list. */
+bool eps_reason_is_used(enum eps_reason);
+
+/* What became of one endpoint of one slice. */
+struct eps_verdict {
+    struct eps eps; /* Without a port: 0. */
+    const struct slice *slice;
+    const struct slice_endpoint *endpoint; /* Of 'slice'. */
+    enum eps_reason cluster, local;        /* For which list. */
+    const struct slice *other;             /* Of a duplicate, where the one
+                                            * is that stands for it. */
+};
+
+struct eps_explanation {
+    struct eps_verdict *verdicts; /* Sorted as struct eps_list, then those of
+                                   * slices that don't match. */
+    size_t n;
+};
+
+/* Tells of all endpoints of 'ms' why eps_choose(), with the same arguments,
+ * puts them into its lists or not.  The same code decides.  '*ret', which
+ * points into the model, is the caller's to eps_explanation_uninit(). */
+void eps_explain(const struct model_service *ms, const struct svc_port *port,
+                 enum ip_family family, const struct eps_place *here,
+                 struct eps_explanation *ret);
+void eps_explanation_uninit(struct eps_explanation *);
+
 /* Order of struct eps_list. */
 int eps_compare(const struct eps *, const struct eps *);
 
