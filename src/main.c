@@ -268,17 +268,6 @@ struct stop {
 };
 
 static int
-cmd_services(int argc, const char *argv[], void *agent, struct ds *ds,
-             struct err *err)
-{
-    (void) argc;
-    (void) argv;
-    (void) err;
-    agent_format_services(agent, ds);
-    return 0;
-}
-
-static int
 cmd_nodes(int argc, const char *argv[], void *agent, struct ds *ds,
           struct err *err)
 {
@@ -311,16 +300,35 @@ with_service(const char *arg, void *agent, struct ds *ds, struct err *err,
     int error;
 
     if (!slash) {
-        err_set(err, "\"%s\" is no NAMESPACE/NAME", arg);
+        err_set(err, "\"%.80s\" is no NAMESPACE/NAME", arg);
         return EINVAL;
     }
     ns = xmemdup0(arg, slash - arg);
     error = format(agent, ns, slash + 1, ds);
     if (error) {
-        err_set(err, "there is no Service %s", arg);
+        err_set(err, "there is no Service %.320s", arg);
     }
     free(ns);
     return error;
+}
+
+static int
+cmd_services(int argc, const char *argv[], void *agent, struct ds *ds,
+             struct err *err)
+{
+    if (argc > 1) {
+        return with_service(argv[1], agent, ds, err, agent_format_service);
+    }
+    agent_format_services(agent, ds);
+    return 0;
+}
+
+static int
+cmd_explain(int argc, const char *argv[], void *agent, struct ds *ds,
+            struct err *err)
+{
+    (void) argc;
+    return with_service(argv[1], agent, ds, err, agent_format_explanation);
 }
 
 static int
@@ -462,7 +470,8 @@ run(const struct setup *setup, const struct args *args)
         return error;
     }
     const struct control_command commands[] = {
-        { "services", "", 0, 0, cmd_services, agent },
+        { "services", "[NAMESPACE/NAME]", 0, 1, cmd_services, agent },
+        { "explain", "NAMESPACE/NAME", 1, 1, cmd_explain, agent },
         { "endpoints", "NAMESPACE/NAME", 1, 1, cmd_endpoints, agent },
         { "flows", "NAMESPACE/NAME", 1, 1, cmd_flows, agent },
         { "nodes", "", 0, 0, cmd_nodes, agent },

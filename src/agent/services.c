@@ -16,6 +16,7 @@
 
 #include "ofproxyd/base/idpool.h"
 #include "portsvc.h"
+#include "served.h"
 #include "stale.h"
 #include "unitid.h"
 
@@ -382,20 +383,10 @@ unit_render(struct services *s, const struct model_service *ms,
 
 /* Services. */
 
-/* A Service is skipped by its name or by any of its cluster IPs. */
 static bool
 is_served(const struct services *s, const struct svc *svc)
 {
-    if (!svc || !svc_is_served(svc) || !s->cfg->antrea_proxy_enable) {
-        return false;
-    }
-    for (int f = 0; f < N_IP_FAMILIES; f++) {
-        if (cfg_skips_service(s->cfg, svc->meta.ns, svc->meta.name,
-                              &svc->cluster_ips[f])) {
-            return false;
-        }
-    }
-    return true;
+    return svc && !served_why_not(s->cfg, svc);
 }
 
 /* What is done of one Service at a time. */

@@ -67,6 +67,12 @@ int agent_format_endpoints(const struct agent *, const char *ns,
     OVS_WARN_UNUSED_RESULT;
 int agent_format_flows(const struct agent *, const char *ns, const char *name,
                        struct ds *) OVS_WARN_UNUSED_RESULT;
+int agent_format_service(const struct agent *, const char *ns,
+                         const char *name, struct ds *)
+    OVS_WARN_UNUSED_RESULT;
+int agent_format_explanation(const struct agent *, const char *ns,
+                             const char *name, struct ds *)
+    OVS_WARN_UNUSED_RESULT;
 void agent_format_sync(const struct agent *, struct ds *);
 
 #endif /* ofproxyd/agent/agent.h */

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator is told of a Service: `services`, `endpoints`,
+`explain`."""
+import re
+
+import pytest
+
+from support import objects, proc
+from support.objects import endpoint, slice_
+from support.rig import Rig, own_node
+
+ON = {"antreaProxy": {"proxyAll": True}}
+
+
+def explain(rig, name="ns1/svc-a"):
+    """The explanation of a Service."""
+    return rig.daemon.appctl("explain", name)
+
+
+def has(text, *lines):
+    """Fails unless each is a line of 'text', blanks aside."""
+    found = [line.strip() for line in text.splitlines()]
+    for line in lines:
+        assert line in found, "%r is not in\n%s" % (line, text)
+
+
+def start(rig, *objs, **config):
+    """Starts the daemon with these objects and configuration."""
+    rig.api.apply_all(objs)
+    if config:
+        rig.daemon.write_config(**config)
+    rig.start_daemon()
+    return explain(rig)
+
+
+# Endpoints.
+
+
+def test_each_endpoint_has_a_reason(rig):
+    """Used or not, where it is and of which slice."""
+    text = start(
+        rig, objects.service("ns1", "svc-a"),
+        slice_("ns1", "svc-a", [
+            endpoint("10.10.1.5", "n1"), endpoint("10.10.2.5", "n2"),
+            endpoint("10.10.2.6", "n2", ready=False),
+            endpoint("10.10.2.7", "n2", ready=False, serving=True,
+                     terminating=True)], suffix="x"),
+        slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2", ready=False)],
+               suffix="y"))
+    has(text, "cluster IP 10.96.0.10:80: policy Cluster: one of 2 endpoints",
+        "endpoints for policy Cluster: 2 of 5 used",
+        "10.10.1.5:80 on n1 (here): used [svc-a-x]",
+        "10.10.2.5:80 on n2: used [svc-a-x]",
+        "10.10.2.5:80 on n2: not used: the same address and port stands "
+        "elsewhere, in a better state or a newer slice (svc-a-x) [svc-a-y]",
+        "10.10.2.6:80 on n2: not used: not ready [svc-a-x]",
+        "10.10.2.7:80 on n2: not used: it terminates, and there are ready "
+        "ones [svc-a-x]")
+
+
+def test_hints_are_told(rig):
+    """With the zone of the own Node."""
+    rig.api.apply(own_node(zone="za"))
+    text = start(rig, objects.service("ns1", "svc-a"),
+                 slice_("ns1", "svc-a", [
+                     endpoint("10.10.2.5", "n2", hints=["za"]),
+                     endpoint("10.10.2.6", "n2", hints=["zb"])]))
+    has(text, "endpoints for policy Cluster: 1 of 2 used",
+        "10.10.2.6:80 on n2: not used: hints give this zone others: every "
+        "ready one has zone hints [svc-a-abcde]")
+
+
+def test_policy_local_drops_and_rejects(rig):
+    """Because others have endpoints, or because nobody has."""
+    text = start(rig, objects.service("ns1", "svc-a",
+                                      internalTrafficPolicy="Local"),
+                 slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2")]))
+    has(text, "cluster IP 10.96.0.10:80: policy Local: dropped: only other "
+        "nodes have endpoints",
+        "10.10.2.5:80 on n2: not used: it is on another node, and policy "
+        "Local wants this one [svc-a-abcde]")
+    rig.api.apply(slice_("ns1", "svc-a", []))
+    rig.wait_lookup("10.96.0.10", "reject")
+    has(explain(rig), "cluster IP 10.96.0.10:80: policy Local: rejected: no "
+        "usable endpoint anywhere")
+
+
+def test_a_port_that_does_not_match_is_told(rig):
+    """The commonest mistake of hand-made slices."""
+    text = start(rig, objects.service("ns1", "svc-a",
+                                      [objects.port(80, "http")]),
+                 slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2")],
+                        [(8080, "web")]))
+    has(text, "10.10.2.5 on n2: not used: its slice has no port of this name "
+        "[svc-a-abcde]")
+
+
+def test_very_many_endpoints_are_bounded(rig):
+    """A thousand are named."""
+    slices = [slice_("ns1", "svc-a", [
+        endpoint("10.11.%d.%d" % (i, n), "n2") for n in range(100)],
+        suffix="s%d" % i) for i in range(15)]
+    text = start(rig, objects.service("ns1", "svc-a"), *slices)
+    has(text, "endpoints for policy Cluster: 1500 of 1500 used",
+        "and 500 more")
+    assert len(text.splitlines()) < 1010
+
+
+# Addresses.
+
+
+def load_balancer(ingress, **spec):
+    """A Service with all kinds of addresses."""
+    service = objects.service(
+        "ns1", "svc-a", [objects.port(80, nodePort=30080)],
+        type="LoadBalancer", externalIPs=["198.51.100.7"], **spec)
+    service["status"] = {"loadBalancer": {"ingress": ingress}}
+    return service
+
+
+INGRESS = [{"ip": "203.0.113.1", "ipMode": "VIP"},
+           {"ip": "203.0.113.2", "ipMode": "Proxy"}, {"hostname": "lb.test"}]
+
+
+def test_without_proxy_all_most_addresses_are_off(rig):
+    """And the one of the load balancer is for pods."""
+    text = start(rig, load_balancer(INGRESS),
+                 slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2")]))
+    off = "not served: antreaProxy.proxyAll is false"
+    has(text, "NodePort *:30080: " + off,
+        "external IP 198.51.100.7:80: " + off,
+        "load-balancer IP 203.0.113.1:80: policy Cluster: one of 1 endpoint",
+        "load-balancer IP 203.0.113.2:80: not served: its ipMode is Proxy: "
+        "it is left to the external load balancer")
+
+
+def test_with_proxy_all_they_are_served(rig):
+    """Each says what a new connection gets."""
+    text = start(rig, load_balancer(INGRESS, externalTrafficPolicy="Local",
+                                    loadBalancerSourceRanges=["10.0.0.0/8"]),
+                 slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2")]), **ON)
+    local = ("policy Local: dropped: only other nodes have endpoints; from "
+             "pods of this node and the node itself, as with policy Cluster: "
+             "one of 1 endpoint")
+    has(text, "NodePort *:30080: " + local,
+        "external IP 198.51.100.7:80: " + local,
+        "load-balancer IP 203.0.113.1:80: " + local,
+        "cluster IP 10.96.0.10:80: policy Cluster: one of 1 endpoint",
+        "load-balancer IPs only from 1 source range: 10.0.0.0/8 (a family "
+        "without any lets all in)")
+
+
+def test_proxy_load_balancer_ips_off(rig):
+    """Whatever the ipMode."""
+    text = start(rig, load_balancer(INGRESS), antreaProxy={
+        "proxyLoadBalancerIPs": False})
+    off = "not served: antreaProxy.proxyLoadBalancerIPs is false"
+    has(text, "load-balancer IP 203.0.113.1:80: " + off,
+        "load-balancer IP 203.0.113.2:80: " + off)
+
+
+def two_claims():
+    """Two Services with one external IP; the older one is ns1/svc-b."""
+    new = objects.service("ns1", "svc-a", externalIPs=["198.51.100.7"])
+    old = objects.service("ns1", "svc-b", externalIPs=["198.51.100.7"],
+                          cluster_ips=["10.96.0.11"])
+    new["metadata"]["creationTimestamp"] = "2026-02-01T00:00:00Z"
+    old["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    return new, old
+
+
+def test_a_conflict_names_the_other(rig):
+    """And ends when that one goes."""
+    new, old = two_claims()
+    rig.daemon.allow("belongs to")
+    text = start(rig, new, old, **ON)
+    has(text, "external IP 198.51.100.7:80: not served: conflict with "
+        "ns1/svc-b:/TCP (IPv4), which is older or comes first by name")
+    assert re.search(r"external IP .* 0/0 +conflict$",
+                     rig.daemon.appctl("services", "ns1/svc-a"), re.M)
+    assert "conflict" not in explain(rig, "ns1/svc-b")
+    rig.api.delete(old)
+    rig.wait_settled()
+    assert "conflict" not in explain(rig)
+
+
+def test_affinity_and_health_port_are_told(rig):
+    """What applies to all ports stands at the top."""
+    service = load_balancer(
+        INGRESS, externalTrafficPolicy="Local", healthCheckNodePort=31000,
+        sessionAffinity="ClientIP",
+        sessionAffinityConfig={"clientIP": {"timeoutSeconds": 77}})
+    text = start(rig, service)
+    has(text, "health-check node port: 31000",
+        "session affinity: a client keeps its endpoint for 77 s after its "
+        "last new connection")
+    assert text.startswith("Service ns1/svc-a: type LoadBalancer, "
+                           "internalTrafficPolicy Cluster, "
+                           "externalTrafficPolicy Local\n")
+
+
+# Services that are not served.
+
+
+@pytest.mark.parametrize("change, config, why", [
+    ({"type": "ExternalName", "clusterIP": None, "clusterIPs": None}, {},
+     "it is of type ExternalName"),
+    ({"clusterIP": "", "clusterIPs": None}, {}, "it has no cluster IP yet"),
+    ({}, {"skipServices": ["ns1/svc-a"]},
+     "antreaProxy.skipServices has its name or its cluster IP"),
+    ({}, {"skipServices": ["10.96.0.10"]},
+     "antreaProxy.skipServices has its name or its cluster IP"),
+    ({}, {"enable": False}, "antreaProxy.enable is false")],
+    ids=["external name", "pending", "name", "address", "off"])
+def test_a_service_that_is_not_served_says_why(rig, change, config, why):
+    """As a whole."""
+    service = objects.service("ns1", "svc-a")
+    service["spec"].update(change)
+    rig.daemon.allow("antreaProxy")
+    text = start(rig, service, antreaProxy=config)
+    assert "  not served: " + why in text, text
+
+
+def test_slices_without_a_service_are_told(rig):
+    """The Service has another proxy, perhaps."""
+    text = start(rig, slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2")]))
+    assert "there are 1 EndpointSlices that name it" in text
+    assert "service-proxy-name" in text
+
+
+def test_dual_stack_tells_each_family(rig):
+    """And does not count the other one's endpoints."""
+    text = start(rig, objects.service("ns1", "svc-a", (80,), [
+        "10.96.0.10", "2001:db8:96::10"]),
+                 slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2")]),
+                 slice_("ns1", "svc-a", [endpoint("2001:db8:10:2::5", "n2")],
+                        suffix="v6"))
+    has(text, "port 80/TCP, IPv4:", "port 80/TCP, IPv6:",
+        "cluster IP [2001:db8:96::10]:80: policy Cluster: one of 1 endpoint",
+        "[2001:db8:10:2::5]:80 on n2: used [svc-a-v6]")
+    assert text.count("1 of 1 used") == 2
+
+
+def test_the_other_family_alone_is_told(rig):
+    """A slice of a family in which the Service has no address."""
+    text = start(rig, objects.service("ns1", "svc-a"),
+                 slice_("ns1", "svc-a", [endpoint("2001:db8:10:2::5", "n2")]))
+    has(text, "[2001:db8:10:2::5] on n2: not used: its slice is of the other "
+        "family [svc-a-abcde]")
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize("command", ["explain", "endpoints", "flows",
+                                     "services"])
+@pytest.mark.parametrize("name", [
+    "svc-a", "/", "ns1/", "/svc-a", "ns1/none", "ns1/svc-a/x",
+    "x" * 100000, "ns1/" + "y" * 100000, "%s%n/%s%n", "\u00fc/\u00fc",
+    "ns1/svc-a\n", ""], ids=lambda name: ascii(name)[:20])
+def test_a_wrong_name_is_refused(ops_rig, command, name):
+    """By each command, and the daemon goes on."""
+    done = proc.run("ovs-appctl", "-t", ops_rig.daemon.ctl, command, name,
+                    check=False)
+    assert done.returncode == 2
+    assert "NAMESPACE/NAME" in done.stderr or "no Service" in done.stderr
+    assert "svc-a" in ops_rig.daemon.appctl("services")
+
+
+@pytest.fixture(name="ops_rig", scope="module")
+def fixture_ops_rig(tmp_path_factory):
+    """A daemon with one Service, for many questions."""
+    with Rig(tmp_path_factory.mktemp("ops") / "rig") as rig:
+        rig.api.apply(own_node())
+        rig.api.apply(objects.service("ns1", "svc-a"))
+        rig.start_daemon()
+        yield rig
+    assert not rig.daemon.unexpected_warnings()
+
+
+@pytest.mark.parametrize("args", [
+    ("explain",), ("explain", "a/b", "c/d"), ("services", "a/b", "c/d"),
+    ("endpoints",), ("nodes", "x"), ("sync", "x"), ("no-such-command",)])
+def test_a_wrong_number_of_arguments_is_refused(ops_rig, args):
+    """With the usage."""
+    done = proc.run("ovs-appctl", "-t", ops_rig.daemon.ctl, *args,
+                    check=False)
+    assert done.returncode == 2
+    assert ops_rig.daemon.running
