@@ -195,6 +195,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     services_set_observer(a->services, agent_observe_service, a);
     a->stale = stale_create(a->flowtab);
     services_set_stale(a->services, a->stale);
+    services_set_kube(a->services, a->kube);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,

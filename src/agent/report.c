@@ -11,6 +11,7 @@
 #include <util.h>
 
 #include "agent-private.h"
+#include "notice.h"
 #include "ofproxyd/pipeline/tables.h"
 
 VLOG_DEFINE_THIS_MODULE(report);
@@ -242,6 +243,22 @@ format_set_aside(const struct flowtab_set_aside *s, void *ctx_)
 }
 
 static void
+format_events(const struct agent *a, struct ds *ds)
+{
+    struct kube_event_stats s;
+
+    kube_get_event_stats(a->kube, &s);
+    ds_put_format(ds,
+                  "Events: %" PRIu64 " sent, %" PRIu64 " counts sent, %" PRIu64
+                  " waiting, %" PRIu64 " dropped, %" PRIu64 " failures\n",
+                  s.n_created, s.n_counted, s.n_waiting, s.n_dropped,
+                  s.n_failures);
+    if (s.last_error[0]) {
+        ds_put_format(ds, "  failing: %s\n", s.last_error);
+    }
+}
+
+static void
 format_parts(const struct agent *a, struct ds *ds)
 {
     local_format(a->local, ds);
@@ -252,6 +269,7 @@ format_parts(const struct agent *a, struct ds *ds)
     ds_put_cstr(ds, "packet rules: ");
     nodeips_format(a->nodeips, ds);
     rules_format_state(a->rules, ds);
+    format_events(a, ds);
 }
 
 bool
@@ -340,6 +358,21 @@ agent_format_sync(const struct agent *a, struct ds *ds)
 
 /* The log. */
 
+/* The owner of a Service that the switch refuses can make it smaller, say. */
+static void
+emit_set_aside(const struct agent *a, const struct flowtab_set_aside *s)
+{
+    const struct unit *u = services_find_owner(a->services, s->owner);
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    if (u) {
+        unit_format(u, &ds);
+        ds_put_format(&ds, ": the switch refused it: %s", s->reason);
+        notice_event(a->kube, a->model, u, EVENT_REFUSED, ds_cstr(&ds));
+        ds_destroy(&ds);
+    }
+}
+
 static void
 log_set_aside(const struct flowtab_set_aside *s, void *a_)
 {
@@ -354,6 +387,7 @@ log_set_aside(const struct flowtab_set_aside *s, void *a_)
                      "and tried again",
                      ds_cstr(&ds), s->reason);
         ds_destroy(&ds);
+        emit_set_aside(a, s);
     }
 }
 

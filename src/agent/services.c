@@ -14,6 +14,7 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "notice.h"
 #include "ofproxyd/base/idpool.h"
 #include "portsvc.h"
 #include "served.h"
@@ -32,6 +33,7 @@ VLOG_DEFINE_THIS_MODULE(services);
 
 struct services {
     struct model *model;
+    struct kube *kube; /* For Events, or NULL. */
     struct flowtab *flowtab;
     const struct cfg *cfg;
     struct stale *stale; /* Or NULL. */
@@ -152,28 +154,6 @@ services_find_winner(const struct services *s, const struct addr *addr)
     return unit_of_claims(addrs_winner(s->addrs, addr));
 }
 
-/* Two units may claim one address. */
-static void
-log_conflict(const struct services *s, const struct unit *u,
-             const struct addr *lost)
-{
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 20);
-    struct ds ds = DS_EMPTY_INITIALIZER;
-    char ip[IP_STRLEN];
-
-    unit_format(u, &ds);
-    if (lost->kind == PIPE_NODE_PORT) {
-        ds_put_format(&ds, ": NodePort %" PRIu16, lost->port);
-    } else {
-        ds_put_format(&ds, ": address %s, port %" PRIu16,
-                      ip_to_string(&lost->ip, ip), lost->port);
-    }
-    ds_put_cstr(&ds, " belongs to ");
-    unit_format(services_find_winner(s, lost), &ds);
-    VLOG_WARN_RL(&rl, "Service %s, which comes first", ds_cstr(&ds));
-    ds_destroy(&ds);
-}
-
 static const struct addr *
 find_lost(const struct unit *u)
 {
@@ -185,13 +165,15 @@ find_lost(const struct unit *u)
     return NULL;
 }
 
+/* Two units may claim one address. */
 static void
 update_conflict(const struct services *s, struct unit *u)
 {
     const struct addr *lost = find_lost(u);
 
     if (lost && !u->conflict) {
-        log_conflict(s, u, lost);
+        notice_conflict(s->kube, s->model, u, lost,
+                        services_find_winner(s, lost));
     }
     u->conflict = lost;
 }
@@ -342,10 +324,7 @@ unit_want_service(struct services *s, struct unit *u, int64_t rank,
     struct err err;
 
     if (pipe_render_service(svc, &out, &err)) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-        VLOG_WARN_RL(&rl, "Service %s/%s: port \"%s\": %s", u->ns, u->name,
-                     u->port_name, err.msg);
+        notice_left_out(s->kube, s->model, u, err.msg);
     }
     unit_set_affinity(s, u, svc->affinity_s);
     unit_want(s, u, rank, &out);
@@ -636,6 +615,12 @@ services_set_observer(struct services *s, services_observer *observer,
 {
     s->observer = observer;
     s->observer_aux = aux;
+}
+
+void
+services_set_kube(struct services *s, struct kube *kube)
+{
+    s->kube = kube;
 }
 
 uint64_t

@@ -21,6 +21,7 @@
 #include "ofproxyd/pipeline/pipeline.h"
 
 struct services;
+struct kube;
 
 /* One Service port in one family. */
 struct unit {
@@ -48,6 +49,9 @@ struct unit {
 struct services *services_create(struct model *, struct flowtab *,
                                  const struct cfg *);
 void services_destroy(struct services *); /* NULL is allowed. */
+
+/* From now on Events about Services are sent, too. */
+void services_set_kube(struct services *, struct kube *);
 
 /* Returns the unit whose an address in 'claims' of a unit is. */
 const struct unit *services_find_winner(const struct services *,

@@ -8,6 +8,7 @@ import pytest
 from support import objects, proc
 from support.objects import endpoint, slice_
 from support.rig import Rig, own_node
+from support.wait import wait_for
 
 ON = {"antreaProxy": {"proxyAll": True}}
 
@@ -182,6 +183,41 @@ def test_a_conflict_names_the_other(rig):
     rig.api.delete(old)
     rig.wait_settled()
     assert "conflict" not in explain(rig)
+
+
+def test_a_conflict_is_an_event_of_the_loser(rig):
+    """And of nobody else; once, however often it is noticed."""
+    new, old = two_claims()
+    rig.daemon.allow("belongs to")
+    start(rig, new, old, **ON)
+    wait_for(lambda: rig.api.objects("events"), 10, "an Event", rig)
+    for label in "xyz":
+        old["metadata"]["labels"] = {"x": label}
+        rig.api.apply(old)
+        rig.api.delete("services", "ns1", "svc-b")
+        rig.wait_settled()
+    rig.api.apply(old)
+    rig.wait_settled()
+    [event] = rig.api.objects("events")
+    assert event["reason"] == "AddressConflict"
+    assert event["regarding"]["name"] == "svc-a"
+    assert event["regarding"]["uid"] == rig.api.get(
+        "services", "ns1", "svc-a").obj["metadata"]["uid"]
+    assert event["note"].startswith(
+        "ns1/svc-a:/TCP (IPv4): address 198.51.100.7, port 80 belongs to "
+        "ns1/svc-b:/TCP (IPv4), which comes first")
+    assert "Events: 1 sent" in rig.daemon.appctl("sync")
+
+
+def test_no_right_to_send_events_changes_nothing(rig):
+    """The daemon goes on, in sync and without a warning of its own."""
+    rig.api.forbid("events")
+    rig.daemon.allow("belongs to")
+    start(rig, *two_claims(), **ON)
+    rig.daemon.wait_log("an Event couldn't be sent, which harms nothing else")
+    text = rig.daemon.appctl("sync")
+    assert text.startswith("in sync: yes")
+    assert "Events: 0 sent, 0 counts sent, 1 waiting" in text
 
 
 def test_affinity_and_health_port_are_told(rig):
