@@ -347,6 +347,31 @@ cmd_flows(int argc, const char *argv[], void *agent, struct ds *ds,
     return with_service(argv[1], agent, ds, err, agent_format_flows);
 }
 
+/* For ofproxyctl. */
+
+static int
+cmd_trace_input(int argc, const char *argv[], void *agent, struct ds *ds,
+                struct err *err)
+{
+    (void) argc;
+    return agent_format_trace(agent, argv[1], argv[2], ds, err);
+}
+
+static int
+cmd_names(int argc, const char *argv[], void *agent, struct ds *ds,
+          struct err *err)
+{
+    return agent_format_names(agent, &argv[1], argc - 1, ds, err);
+}
+
+static int
+cmd_groups(int argc, const char *argv[], void *agent, struct ds *ds,
+           struct err *err)
+{
+    (void) argc;
+    return with_service(argv[1], agent, ds, err, agent_format_groups);
+}
+
 static int
 cmd_exit(int argc, const char *argv[], void *stop_, struct ds *ds,
          struct err *err)
@@ -476,6 +501,10 @@ run(const struct setup *setup, const struct args *args)
         { "flows", "NAMESPACE/NAME", 1, 1, cmd_flows, agent },
         { "nodes", "", 0, 0, cmd_nodes, agent },
         { "sync", "", 0, 0, cmd_sync, agent },
+        { "trace-input", "CLIENT ADDRESS:PORT[/PROTOCOL]", 2, 2,
+          cmd_trace_input, agent },
+        { "names", "KIND:NUMBER...", 1, 1000, cmd_names, agent },
+        { "groups", "NAMESPACE/NAME", 1, 1, cmd_groups, agent },
         { "exit", "", 0, 0, cmd_exit, &stop },
     };
 

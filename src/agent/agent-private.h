@@ -75,6 +75,9 @@ void agent_observe_service(const struct model_service *, bool served,
 /* report.c: true if bridge and host are as they should be. */
 bool agent_in_sync(const struct agent *);
 
+/* report.c: appends the name of whoever wants something of the bridge. */
+void report_format_owner(const struct agent *, uint64_t owner, struct ds *);
+
 /* report.c: says once of each object that the switch refused. */
 void report_set_aside(struct agent *);
 

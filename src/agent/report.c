@@ -27,9 +27,21 @@ verdict_name(enum pipe_verdict verdict)
     return "?";
 }
 
-/* The name of whoever wants something of the bridge. */
 static void
-format_owner(const struct agent *a, uint64_t owner, struct ds *ds)
+format_pod(const struct agent *a, uint32_t ofport, struct ds *ds)
+{
+    const struct ovsdb_state *db = ovsdb_state(a->ovsdb);
+
+    ds_put_format(ds, "pod on port %" PRIu32, ofport);
+    for (size_t i = 0; i < db->n_pods; i++) {
+        if (db->pods[i].ofport == ofport && db->pods[i].name[0]) {
+            ds_put_format(ds, " (%s/%s)", db->pods[i].ns, db->pods[i].name);
+        }
+    }
+}
+
+void
+report_format_owner(const struct agent *a, uint64_t owner, struct ds *ds)
 {
     const struct unit *u = services_find_owner(a->services, owner);
 
@@ -41,7 +53,7 @@ format_owner(const struct agent *a, uint64_t owner, struct ds *ds)
     } else if (net_find_owner(a->net, owner)) {
         ds_put_format(ds, "Node %s", net_find_owner(a->net, owner));
     } else if (cookie_category(owner) == COOKIE_POD) {
-        ds_put_format(ds, "pod on port %" PRIu32, cookie_object_id(owner));
+        format_pod(a, cookie_object_id(owner), ds);
     } else {
         ds_put_cstr(ds, "pipeline");
     }
@@ -236,7 +248,7 @@ format_set_aside(const struct flowtab_set_aside *s, void *ctx_)
     struct format_ctx *ctx = ctx_;
 
     ds_put_cstr(ctx->ds, "set aside: ");
-    format_owner(ctx->agent, s->owner, ctx->ds);
+    report_format_owner(ctx->agent, s->owner, ctx->ds);
     ds_put_format(ctx->ds, ": %s, for %.1f s, %u tries, next in %.1f s\n",
                   s->reason, seconds_since(s->since_ms), s->n_tries,
                   -seconds_since(s->retry_ms));
@@ -381,7 +393,7 @@ log_set_aside(const struct flowtab_set_aside *s, void *a_)
     struct ds ds = DS_EMPTY_INITIALIZER;
 
     if (s->n_tries == 1 && s->refusal > a->n_refused_logged) {
-        format_owner(a, s->owner, &ds);
+        report_format_owner(a, s->owner, &ds);
         VLOG_WARN_RL(&rl,
                      "%s: the switch refused it (%s); it is left out "
                      "and tried again",

@@ -75,4 +75,24 @@ int agent_format_explanation(const struct agent *, const char *ns,
     OVS_WARN_UNUSED_RESULT;
 void agent_format_sync(const struct agent *, struct ds *);
 
+/* For ofproxyctl, as lines "KEY: VALUE". */
+
+/* How to trace a new connection from 'client', which is "NAMESPACE/POD", the
+ * address of a pod of this node, "host", or an address outside, to 'target',
+ * "ADDRESS:PORT[/PROTOCOL]" (of IPv6 "[ADDRESS]:PORT").  Returns EINVAL or
+ * ENOENT with 'err' if there is no such thing. */
+int agent_format_trace(const struct agent *, const char *client,
+                       const char *target, struct ds *, struct err *err)
+    OVS_WARN_UNUSED_RESULT;
+
+/* Whose each of 'n' words is: "cookie:0xNUMBER", "group:NUMBER" or
+ * "port:NUMBER".  Returns EINVAL with 'err' for another word. */
+int agent_format_names(const struct agent *, const char *const words[],
+                       size_t n, struct ds *, struct err *err)
+    OVS_WARN_UNUSED_RESULT;
+
+/* The groups of a Service, by number; ENOENT as above. */
+int agent_format_groups(const struct agent *, const char *ns, const char *name,
+                        struct ds *) OVS_WARN_UNUSED_RESULT;
+
 #endif /* ofproxyd/agent/agent.h */
