@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ofproxyd: GNU make, one non-recursive file, all output under $(O).
 #
-#   make                    the daemon
+#   make                    the daemon, and ofproxyctl
 #   make check              unit tests, corpora replayed, all static checks
 #   make check-integration  against a real ovs-vswitchd
 #   make check-system       with packets between network namespaces
@@ -62,7 +62,8 @@ Q := @
 say = @printf '  %-7s %s\n' '$(1)' '$(2)'
 endif
 
-SRCS    := $(sort $(wildcard src/*/*.c))
+SRCS    := $(sort $(filter-out src/ctl/%,$(wildcard src/*/*.c)))
+CTL     := $(sort $(wildcard src/ctl/*.c))
 OBJS    := $(SRCS:%.c=$(O)/%.o)
 HDRS    := $(sort $(shell find include src tests -name '*.h'))
 SUPPORT := $(sort $(wildcard tests/support/*.c))
@@ -71,9 +72,9 @@ FUZZ    := $(patsubst tests/fuzz/%.c,$(O)/tests/%,$(sort $(wildcard tests/fuzz/f
 TOOLS   := $(patsubst tests/tools/%.c,$(O)/tests/%,$(sort $(wildcard tests/tools/*.c)))
 PRELOAD := $(patsubst tests/preload/%.c,$(O)/tests/%.so,$(sort $(wildcard tests/preload/*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(O)/tests/%,$(sort $(wildcard tests/bench/bench-*.c)))
-C_FILES := $(SRCS) src/main.c $(HDRS) $(SUPPORT) $(wildcard tests/*/*.c)
+C_FILES := $(SRCS) $(CTL) src/main.c $(HDRS) $(SUPPORT) $(wildcard tests/*/*.c)
 
-all: $(O)/ofproxyd
+all: $(O)/ofproxyd $(O)/ofproxyctl
 
 # Rebuild when flags change, not only when files do.
 FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(O_CPPFLAGS) $(O_CFLAGS) $(O_LDFLAGS)
@@ -94,6 +95,10 @@ $(O)/libtest.a: $(SUPPORT:%.c=$(O)/%.o)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
 $(O)/ofproxyd: $(O)/src/main.o $(O)/libofproxyd.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/ofproxyctl: $(CTL:%.c=$(O)/%.o) $(O)/libofproxyd.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(O_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -170,7 +175,7 @@ docs: all
 format-check:
 	@clang-format --dry-run -Werror $(C_FILES)
 tidy: $(O)/ovs.mk
-	@clang-tidy --quiet $(SRCS) src/main.c -- $(O_CPPFLAGS) -std=gnu11
+	@clang-tidy --quiet $(SRCS) $(CTL) src/main.c -- $(O_CPPFLAGS) -std=gnu11
 
 fuzz:
 	+@$(MAKE) O=$(O)/fuzz CC=clang SAN=address,undefined,fuzzer-no-link fuzz-bin
@@ -181,6 +186,7 @@ fuzz-bin: $(O)/libofproxyd.a $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%.o,$(wil
 install: all
 	$(INSTALL) -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(SYSCONFDIR)/ofproxyd $(DESTDIR)$(DOCDIR)
 	$(INSTALL) -m 0755 $(O)/ofproxyd $(DESTDIR)$(SBINDIR)/ofproxyd
+	$(INSTALL) -m 0755 $(O)/ofproxyctl $(DESTDIR)$(SBINDIR)/ofproxyctl
 	$(INSTALL) -m 0644 conf/antrea-agent.conf $(DESTDIR)$(SYSCONFDIR)/ofproxyd/antrea-agent.conf
 	$(INSTALL) -m 0644 README.md LICENSE docs/*.md $(DESTDIR)$(DOCDIR)
 clean:

@@ -179,14 +179,13 @@ find_sender(const struct agent *a, const char *client, enum ip_family family,
                                err);
     }
     if (!ip_from_string(client, &ip)) {
-        pod = find_pod_by_ip(a, &ip);
-        if (pod) {
-            return send_from_pod(pod, ip_family(&ip), ret, err);
-        } else if (ip_family(&ip) != family) {
+        if (ip_family(&ip) != family) {
             err_set(err, "client and target are of different families");
             return EINVAL;
         }
-        return send_by_gateway(a, &ip, "outside", ret, err);
+        pod = find_pod_by_ip(a, &ip);
+        return pod ? send_from_pod(pod, family, ret, err)
+                   : send_by_gateway(a, &ip, "outside", ret, err);
     }
     pod = find_pod(a, client);
     if (!pod) {

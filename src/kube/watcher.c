@@ -160,8 +160,9 @@ put_object(struct watcher *w, const char *text, size_t len)
         break;
     case MODEL_NODES: changed = model_put_node(model, object.node); break;
     }
-    /* Some objects, Nodes for one, are sent again every few minutes. */
-    if (changed && object.left_out.msg[0]) {
+    /* A Node is sent again every few minutes; of a Service, what is left out
+     * may be all that has changed. */
+    if (object.left_out.msg[0] && (changed || object.kind != MODEL_NODES)) {
         VLOG_WARN_RL(&rl, "%s: a value is left out: %s", name_of(w),
                      object.left_out.msg);
         emit_left_out(w, object.ns, object.name, object.left_out.msg);

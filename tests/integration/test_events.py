@@ -333,23 +333,37 @@ def test_an_outage_loses_no_event(apiserver, probe):
 # Objects that can't be read.
 
 
-def bad_service(port=70000):
+def bad_service(port="x"):
     """One with a port that is none."""
     service = objects.service("shop", "web")
     service["spec"]["ports"][0]["port"] = port
     return service
 
 
-def test_the_owner_hears_of_an_object_that_is_left_out(apiserver, probe):
-    """Which field, and what would be right."""
-    apiserver.apply(bad_service())
+@pytest.mark.parametrize("port", ["x", 70000], ids=["object", "port"])
+def test_the_owner_hears_of_what_is_left_out(apiserver, probe, port):
+    """Which field it is: the whole object, or a port of it."""
+    apiserver.apply(bad_service(port))
     probe(apiserver)
     [event] = wait_events(apiserver, 1)
     assert event["reason"] == "InvalidPartLeftOut"
     assert event["regarding"]["kind"] == "Service"
     assert event["regarding"]["name"] == "web"
-    assert "spec.ports[0].port" in event["note"]
-    assert "70000" in event["note"]
+    assert event["note"].startswith("Service shop/web: spec.ports[0].port: ")
+
+
+def test_also_if_nothing_else_has_changed(apiserver, probe):
+    """The Service is served as it was."""
+    service = objects.service("shop", "web")
+    apiserver.apply(service)
+    client = probe(apiserver)
+    client.wait_services("shop/web")
+    service["spec"]["externalIPs"] = ["127.0.0.1"]
+    apiserver.apply(service)
+    [event] = wait_events(apiserver, 1)
+    assert "externalIPs[0]" in event["note"]
+    uid = apiserver.get("services", "shop", "web").obj["metadata"]["uid"]
+    assert event["regarding"]["uid"] == uid
 
 
 def test_with_the_uid_where_an_older_one_is_known(apiserver, probe):
