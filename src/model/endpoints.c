@@ -266,26 +266,39 @@ decide(struct candidates *cs, bool uses_cluster, bool uses_local)
     }
 }
 
-static enum eps_reason
-reason_for(const struct candidate *c, bool local)
+static bool
+is_for_cluster(const struct candidate *c)
 {
-    return local ? c->local : c->cluster;
+    return eps_reason_is_used(c->cluster);
+}
+
+static bool
+is_for_local(const struct candidate *c)
+{
+    return eps_reason_is_used(c->local);
+}
+
+static bool
+is_alive(const struct candidate *c)
+{
+    return !c->duplicate && (c->from->serving || c->from->ready);
 }
 
 static void
-pick(const struct candidates *cs, bool local, struct eps_list *list)
+pick(const struct candidates *cs, bool (*wanted)(const struct candidate *),
+     struct eps_list *list)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < cs->n; i++) {
-        n += eps_reason_is_used(reason_for(&cs->c[i], local));
+        n += wanted(&cs->c[i]);
     }
     if (!n) {
         return;
     }
     list->eps = xmalloc(n * sizeof *list->eps);
     for (size_t i = 0; i < cs->n; i++) {
-        if (eps_reason_is_used(reason_for(&cs->c[i], local))) {
+        if (wanted(&cs->c[i])) {
             list->eps[list->n++] = cs->c[i].eps;
         }
     }
@@ -350,15 +363,9 @@ eps_choose(const struct model_service *ms, const struct svc_port *port,
     struct candidates cs;
 
     consider(ms, port, family, here, ret, &cs);
-    pick(&cs, false, &ret->cluster);
-    pick(&cs, true, &ret->local);
+    pick(&cs, is_for_cluster, &ret->cluster);
+    pick(&cs, is_for_local, &ret->local);
     free(cs.c);
-}
-
-static bool
-is_alive(const struct candidate *c, enum topology topology OVS_UNUSED)
-{
-    return c->from->serving || c->from->ready;
 }
 
 void
@@ -368,9 +375,9 @@ eps_list_alive(const struct model_service *ms, const struct svc_port *port,
     struct candidates cs = { .c = NULL };
 
     collect(ms, port, family, &cs);
-    drop_duplicates(&cs);
+    mark_duplicates(&cs);
     *ret = (struct eps_list){ .n = 0 };
-    pick(&cs, is_alive, TOPOLOGY_NONE, ret);
+    pick(&cs, is_alive, ret);
     free(cs.c);
 }
 
