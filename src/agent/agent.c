@@ -148,6 +148,18 @@ create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
     return kube_create(&kube, a->model, &a->kube, err);
 }
 
+/* Services, and those who want to know of each. */
+static void
+create_services(struct agent *a)
+{
+    a->services = services_create(a->model, a->flowtab, a->cfg);
+    a->hchecks = hchecks_create();
+    services_set_observer(a->services, agent_observe_service, a);
+    a->stale = stale_create(a->flowtab);
+    services_set_stale(a->services, a->stale);
+    services_set_kube(a->services, a->kube);
+}
+
 /* The address in "https://HOST:PORT/PATH"; "::" if HOST is a name. */
 static struct ip
 server_ip(const char *url)
@@ -190,12 +202,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->host = host_create();
     a->rules = rules_create();
     create_nodeips(a);
-    a->services = services_create(a->model, a->flowtab, a->cfg);
-    a->hchecks = hchecks_create();
-    services_set_observer(a->services, agent_observe_service, a);
-    a->stale = stale_create(a->flowtab);
-    services_set_stale(a->services, a->stale);
-    services_set_kube(a->services, a->kube);
+    create_services(a);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,

@@ -145,8 +145,8 @@ struct ofconn_review {
 
 /* Counters of groups. */
 struct ofconn_groups {
-    uint32_t xid;         /* Of the request that is out, or 0. */
-    long long int due_ms; /* When it is given up. */
+    uint32_t xid;                   /* Of the request that is out, or 0. */
+    long long int due_ms;           /* When it is given up. */
     struct ofconn_group_stats *new; /* Of the parts that have come. */
     size_t n_new, allocated;
     struct ofconn_group_stats *last; /* The last whole answer. */

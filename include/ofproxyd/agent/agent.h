@@ -68,8 +68,7 @@ int agent_format_endpoints(const struct agent *, const char *ns,
 int agent_format_flows(const struct agent *, const char *ns, const char *name,
                        struct ds *) OVS_WARN_UNUSED_RESULT;
 int agent_format_service(const struct agent *, const char *ns,
-                         const char *name, struct ds *)
-    OVS_WARN_UNUSED_RESULT;
+                         const char *name, struct ds *) OVS_WARN_UNUSED_RESULT;
 int agent_format_explanation(const struct agent *, const char *ns,
                              const char *name, struct ds *)
     OVS_WARN_UNUSED_RESULT;
