@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include <byte-order.h>
+#include <openvswitch/ofp-flow.h>
 #include <sset.h>
 #include <util.h>
 
@@ -408,6 +410,57 @@ struct outside {
 
 /* Everything beyond the cluster IP: a NodePort, an external IP and a
  * restricted address of a load balancer. */
+/* A switch keeps actions decoded: what it says is encoded once more. */
+static struct fitem *
+as_the_switch_says(const struct fitem *item)
+{
+    struct ofpbuf *msg = fitem_encode_put(item);
+    struct fitem *result;
+
+    if (fitem_kind(item) == FITEM_FLOW) {
+        struct ofputil_flow_mod fm;
+        struct ofpbuf ofpacts;
+        struct match match;
+
+        ofpbuf_init(&ofpacts, 0);
+        assert_int_equal(ofputil_decode_flow_mod(&fm, msg->data,
+                                                 OFPUTIL_P_OF15_OXM, NULL,
+                                                 NULL, &ofpacts, OFPP_MAX,
+                                                 UINT8_MAX),
+                         0);
+        minimatch_expand(&fm.match, &match);
+        result = fitem_from_flow(&(struct fitem_flow){
+            .table = fm.table_id,
+            .priority = fm.priority,
+            .cookie = ntohll(fm.new_cookie),
+            .match = &match,
+            .ofpacts = fm.ofpacts,
+            .ofpacts_len = fm.ofpacts_len,
+        });
+        minimatch_destroy(&fm.match);
+        ofpbuf_uninit(&ofpacts);
+    } else {
+        struct ofputil_group_mod gm;
+
+        assert_int_equal(ofputil_decode_group_mod(msg->data, &gm), 0);
+        assert_int_equal(fitem_from_group(&gm, &result, NULL), 0);
+        ofputil_uninit_group_mod(&gm);
+    }
+    ofpbuf_delete(msg);
+    return result;
+}
+
+static void
+assert_switch_says_the_same(const struct fout *out)
+{
+    for (size_t i = 0; i < out->n; i++) {
+        struct fitem *said = as_the_switch_says(out->items[i]);
+
+        assert_true(fitem_equals(said, out->items[i]));
+        fitem_unref(said);
+    }
+}
+
 static void
 check_outside(const struct outside *c)
 {
@@ -446,6 +499,7 @@ check_outside(const struct outside *c)
                                 &ranges[1]),
                      0);
     assert_int_equal(pipe_render_service(&svc, &out, NULL), 0);
+    assert_switch_says_the_same(&out);
     check(c->name, &out);
     free(eps);
 }
