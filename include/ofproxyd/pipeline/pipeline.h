@@ -174,8 +174,9 @@ struct pipe_service {
     size_t n_source_ranges;
     bool node_in_ranges; /* Addresses of this node are. */
 
-    /* The only port of UDP at its addresses: fragments, which show no port,
-     * are for it. */
+    /* The only port of UDP at its cluster IP: fragments, which show no port,
+     * are for it.  Other addresses may be other Services', too, and have no
+     * flow for fragments. */
     bool takes_fragments;
 };
 
