@@ -154,7 +154,7 @@ check-integration: all $(TOOLS) $(PRELOAD)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/integration
 check-system: all $(TOOLS) $(PRELOAD)
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/system
-bench: all $(BENCHES) $(O)/tests/rules-probe
+bench: all $(BENCHES) $(O)/tests/rules-probe $(O)/tests/pipe-probe
 	@O=$(O) $(PYTHON) tests/bench/run.py $(BENCH)
 
 check-headers: $(O)/ovs.mk

@@ -19,6 +19,7 @@ import changes                  # noqa: E402
 import cold                     # noqa: E402
 import connect                  # noqa: E402
 import life                     # noqa: E402
+import lookup                   # noqa: E402
 import nodes                    # noqa: E402
 import notrack                  # noqa: E402
 import parts                    # noqa: E402
@@ -31,7 +32,7 @@ BENCHMARKS = {
     "memory": life.run_memory, "restart": life.run_restart,
     "connect": connect.run, "takeover": takeover.run,
     "between": between.run, "nodes": nodes.run, "notrack": notrack.run,
-    "parts": parts.run}
+    "lookup": lookup.run, "parts": parts.run}
 
 
 def main():
