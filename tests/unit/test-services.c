@@ -585,6 +585,10 @@ who_lost_an_address_has_no_flow_there(void **state)
     put_spec(f, &b);
     assert_string_equal(has_addrs(f, "svc-b"), "2");
     assert_int_equal(n_wanted(f, "svc-b"), 1);
+    /* Nor does it wait for one. */
+    assert_int_equal(flowtab_conflict(f->ft,
+                                      unit_owner(find_unit(f, "svc-b"))),
+                     0);
     delete_svc(f, "svc-a");
     render(f);
     assert_string_equal(has_addrs(f, "svc-b"), "2 n30080 22");
