@@ -24,6 +24,8 @@ BASIC = ["gateway gw0", "ready 1", "complete 1", "addr 10.10.0.1/24",
          "addr fd00:10::1/64", "route 10.96.0.0/12 %s 10.10.0.1" % VIA,
          "route fd96::/108 %s fd00:10::1" % VIA6, "route 203.0.113.10/32 %s ::"
          % VIA, "neigh %s %s" % (VIA, MAC), "neigh %s %s" % (VIA6, MAC)]
+MARKED = ["marked " + VIA, "marked " + VIA6]
+TABLE = "2010201"                   # Of marked packets.
 
 
 class Probe:
@@ -181,10 +183,27 @@ def neighbours(ns):
         "neigh", "show", "nud", "permanent").splitlines())
 
 
+def rules(ns):
+    """All routing rules but the kernel's own."""
+    return sorted(line for family in ("-4", "-6")
+                  for line in ns.ip("-N", family, "rule",
+                                    "show").splitlines()
+                  if not re.match("(0|32766|32767):", line))
+
+
+def marked(ns):
+    """The routes of marked packets."""
+    text = "".join(ns.run("ip", "-N", family, "route", "show", "table", TABLE,
+                          check=False).stdout for family in ("-4", "-6"))
+    return sorted(re.sub(r" (linkdown|dead)\b", "", line).strip()
+                  for line in text.splitlines())
+
+
 def everything(ns):
     """What the layer keeps, and what it must not touch."""
     return {"routes": routes(ns), "addresses": addresses(ns),
-            "neighbours": neighbours(ns),
+            "neighbours": neighbours(ns), "rules": rules(ns),
+            "marked": marked(ns),
             "up": "UP" in re.search("<(.*)>", ns.ip("link", "show",
                                                     "gw0"))[1].split(",")}
 

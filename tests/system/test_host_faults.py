@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from support.hostprobe import (BASIC, SOON, VIA, WRAPPER, Probe, everything,
-                               make_host)
+from support.hostprobe import (BASIC, MARKED, SOON, TABLE, VIA, WRAPPER, Probe,
+                               everything, make_host)
 from support.wait import wait_for
 
 NETFAULT = pathlib.Path(os.environ.get("O", "build")).resolve() \
@@ -64,20 +64,21 @@ def do_together(runs, action, want):
 
 def set_all(run):
     """The first wish."""
-    run.probe.send(*BASIC, *PEERS, *FIND, "set")
+    run.probe.send(*BASIC, *PEERS, *FIND, *MARKED, "set")
 
 
 def change(run):
     """Another one: something goes, comes and moves."""
     run.probe.send("clear", *BASIC[3:5], BASIC[6], *BASIC[8:], PEERS[1],
                    "peer 10.10.2.0/24 192.0.2.11",
-                   "route 10.10.3.0/24 %s ::" % VIA, "set")
+                   "route 10.10.3.0/24 %s ::" % VIA, MARKED[0], "set")
 
 
 def flush(run):
     """A foreign hand."""
     run.ns.batch("addr flush dev gw0", "route flush proto 201",
                  "neigh flush dev gw0 nud permanent",
+                 "rule flush table " + TABLE, "route flush table " + TABLE,
                  "link set eth0 mtu 1400")
 
 
@@ -175,7 +176,7 @@ def test_cleanup_that_fails_says_so_and_ends_at_the_second_try(netns,
     at, failed = 0, True
     while failed:
         at += 1
-        maker.set("clear", *BASIC, *PEERS)
+        maker.set("clear", *BASIC, *PEERS, *MARKED)
         with maker.paused():
             lines, failed = cleanup_failing_at(ns, tmp_path, at, how)
             assert (lines[-1] == "ok") != failed, lines
