@@ -15,11 +15,16 @@
 /* When flows that were being learned while an affinity changed are there. */
 #define AGAIN_MS 10000
 
-/* A flow that is learned after a review is not due before the next one: a long
- * timeout is more than 18 hours. */
-#define HOUR_MS (3600 * 1000LL)
+/* A flow that is learned after a review is not due before the next one: no
+ * client has to be idle for less than an hour. */
+#define LONG_MS (1800 * 1000LL)
 
-/* A group whose flows end here. */
+/* The second in which a flow ends is as good as its neighbours.  A flow that
+ * is put anew a little late has the timeout that it was learned with; with
+ * another one the switch would have to change it with each connection. */
+#define NEAR_S 5
+
+/* Group with flows that have to be put anew. */
 struct group {
     struct hmap_node node;
     uint32_t id;
@@ -33,7 +38,7 @@ affinity_init(struct affinity *a)
         .groups_ms = LLONG_MAX,
         .all_ms = LLONG_MAX,
         .again_ms = LLONG_MAX,
-        .hour_ms = LLONG_MIN,
+        .long_ms = LLONG_MIN,
         .pause_ms = LLONG_MIN,
     };
     hmap_init(&a->groups);
@@ -94,7 +99,7 @@ all_due_ms(const struct affinity *a)
 {
     long long int due_ms = MIN(a->all_ms, a->again_ms);
 
-    return a->has_long ? MIN(due_ms, a->hour_ms) : due_ms;
+    return a->has_long ? MIN(due_ms, a->long_ms) : due_ms;
 }
 
 /* The group that is due first, or NULL. */
@@ -132,7 +137,7 @@ begin_all(struct affinity *a, long long int now_ms)
     if (now_ms >= a->again_ms) {
         a->again_ms = LLONG_MAX;
     }
-    a->hour_ms = now_ms + HOUR_MS;
+    a->long_ms = now_ms + LONG_MS;
     HMAP_FOR_EACH (g, node, &a->groups) {
         g->due_ms = LLONG_MAX;
     }
@@ -176,18 +181,80 @@ note_due(struct affinity *a, uint32_t group_id, long long int due_ms)
     g->due_ms = MIN(g->due_ms, due_ms);
 }
 
-int
-affinity_judge(struct affinity *a, uint32_t group_id, uint32_t idle_s,
-               uint32_t timeout_s, long long int now_ms)
+static enum affinity_verdict
+put(struct affinity_flow *flow, uint32_t idle_timeout, uint32_t hard_timeout)
 {
-    if (idle_s >= timeout_s) {
-        return -1;
+    if (flow->idle_timeout == idle_timeout
+        && flow->hard_timeout == hard_timeout) {
+        return AFFINITY_KEEP;
     }
-    if (timeout_s <= PIPE_AFFINITY_MAX_S) {
-        return timeout_s;
+    flow->idle_timeout = idle_timeout;
+    flow->hard_timeout = hard_timeout;
+    return AFFINITY_PUT;
+}
+
+/* For how long the client will have been idle when the hard timeout ends the
+ * flow: it began when the flow was put, or with the client's last connection,
+ * if that came later. */
+static uint32_t
+idle_at_end(const struct affinity_flow *flow)
+{
+    return flow->hard_timeout
+           + (flow->idle_s > flow->age_s ? flow->idle_s - flow->age_s : 0);
+}
+
+static bool
+is_near(uint32_t a, uint32_t b)
+{
+    return a <= b + NEAR_S && b <= a + NEAR_S;
+}
+
+/* Of a client that has been idle for so long that the switch doesn't say how
+ * long: a flow that was put since then ends as it should. */
+static enum affinity_verdict
+judge_saturated(struct affinity_flow *flow)
+{
+    return flow->hard_timeout && !flow->idle_timeout
+               ? AFFINITY_KEEP
+               : put(flow, 0, flow->timeout_s - PIPE_AFFINITY_MAX_S);
+}
+
+/* Of a Service with a long timeout. */
+static enum affinity_verdict
+judge_long(struct affinity *a, struct affinity_flow *flow,
+           long long int now_ms)
+{
+    uint32_t hard_s = pipe_affinity_hard_s(flow->timeout_s);
+    uint32_t due_s = flow->timeout_s - hard_s;
+
+    if (flow->idle_s >= PIPE_AFFINITY_MAX_S) {
+        return judge_saturated(flow);
+    } else if (flow->idle_s < due_s) {
+        note_due(a, flow->group_id, now_ms + (due_s - flow->idle_s) * 1000LL);
+        return put(flow, 0, hard_s);
+    } else if (!flow->idle_timeout && flow->hard_timeout
+               && is_near(idle_at_end(flow), flow->timeout_s)) {
+        return AFFINITY_KEEP;
+    } else {
+        flow->idle_timeout = 0;
+        flow->hard_timeout = is_near(flow->idle_s, due_s)
+                                 ? hard_s
+                                 : flow->timeout_s - flow->idle_s;
+        return AFFINITY_PUT;
     }
-    note_due(a, group_id, now_ms + (timeout_s - idle_s) * 1000LL);
-    return 0;
+}
+
+enum affinity_verdict
+affinity_judge(struct affinity *a, struct affinity_flow *flow,
+               long long int now_ms)
+{
+    if (flow->idle_s >= flow->timeout_s) {
+        return AFFINITY_FORGET;
+    } else if (flow->timeout_s <= PIPE_AFFINITY_MAX_S) {
+        return put(flow, flow->timeout_s, 0);
+    } else {
+        return judge_long(a, flow, now_ms);
+    }
 }
 
 void

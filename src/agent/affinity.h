@@ -2,17 +2,22 @@
 #ifndef OFPROXYD_AGENT_AFFINITY_H
 #define OFPROXYD_AGENT_AFFINITY_H 1
 
-/* The clients' memories that the switch has learned: which of them have to go,
- * and when to look.
+/* The clients' memories that the switch has learned: which of them have to go
+ * or to stay longer, and when to look.
  *
  * A client's memory is a flow, learned from a flow of its endpoint.  The
  * switch ends it by itself when the endpoint's flow goes, or its timeout has
  * passed.  What is left to do:
  *
- *    - No flow has a timeout above PIPE_AFFINITY_MAX_S, so flows of Services
- *      with a longer one have none.  They are ended here, when they have been
- *      idle as long as the Service says.
- *    - A flow keeps the timeout with which it was learned, also if it is
+ *    - No flow has a timeout above PIPE_AFFINITY_MAX_S.  If the Service's is
+ *      longer, the flow has a hard timeout of pipe_affinity_hard_s(), which
+ *      begins anew with each connection of the client; when the client has
+ *      been idle for the rest of the Service's timeout, the flow is put anew
+ *      as it is, and then ends in its second.  (Who would rather look at the
+ *      end whether the time is over can't: Open vSwitch tells no idle time
+ *      above 65 535 s.)  Without the daemon such a client is forgotten too
+ *      early, but not before 17 hours.
+ *    - A flow keeps the timeouts with which it was learned, also if it is
  *      learned again: so when that of a Service changes, flows are given the
  *      new one, or end.
  *    - What the switch was about to learn while the endpoint's flow went may
@@ -21,10 +26,10 @@
  *      when their client comes again, and end by their time like others.)
  *
  * So the flows are looked at: all after each connect, now and once more a
- * little later when an affinity changed, and every hour while there is a long
- * timeout; and those of one group when the first of them may have been idle
- * long enough.  The switch says how long a flow has been idle, so nothing is
- * lost with the daemon or the connection.
+ * little later when an affinity changed, and every half hour while there is a
+ * long timeout; and those of one group when the first of them may have been
+ * idle long enough.  Everything is seen from the flow, so nothing is lost with
+ * the daemon or the connection.
  *
  * Pure: time comes in as an argument, in ms of a monotonic clock. */
 
@@ -40,13 +45,13 @@
 #define AFFINITY_MAX_CLIENTS 100000
 
 struct affinity {
-    struct hmap groups;      /* Those with flows that end here. */
+    struct hmap groups;      /* Those with flows that have to be put anew. */
     long long int groups_ms; /* When the first of them is due, or
                               * LLONG_MAX. */
 
     long long int all_ms;   /* When all are due, or LLONG_MAX. */
     long long int again_ms; /* When all are due once more, or LLONG_MAX. */
-    long long int hour_ms;  /* When all are due if there is a long timeout. */
+    long long int long_ms;  /* When all are due if there is a long timeout. */
     bool has_long;          /* There is one. */
     long long int pause_ms; /* Nothing is looked at before. */
 
@@ -76,12 +81,24 @@ long long int affinity_next_ms(const struct affinity *);
 bool affinity_begin(struct affinity *, long long int now_ms, bool *ret_all,
                     uint32_t *ret_group_id);
 
-/* Returns what becomes of a flow of 'group_id' that has been idle for 'idle_s'
- * seconds, rounded down, if the Service's timeout is 'timeout_s' (0: no such
- * Service, or no affinity): the idle timeout that it shall have, 0 for none,
- * or -1 if it has to go.  To be called only during a review. */
-int affinity_judge(struct affinity *, uint32_t group_id, uint32_t idle_s,
-                   uint32_t timeout_s, long long int now_ms);
+/* A flow, and what the Service whose it is says. */
+struct affinity_flow {
+    uint32_t group_id;
+    uint32_t timeout_s;     /* 0: no such Service, or no affinity. */
+    uint32_t idle_s, age_s; /* As in struct ofconn_learned. */
+    uint16_t idle_timeout, hard_timeout; /* Likewise. */
+};
+
+enum affinity_verdict {
+    AFFINITY_KEEP,
+    AFFINITY_FORGET,
+    AFFINITY_PUT /* Put it anew, with the timeouts that are now in 'flow'. */
+};
+
+/* Returns what becomes of 'flow'.  To be called only during a review. */
+enum affinity_verdict affinity_judge(struct affinity *,
+                                     struct affinity_flow *flow,
+                                     long long int now_ms);
 
 /* The review has ended; 'complete': it got to its end.  What it took times
  * AFFINITY_REST passes before the next one, so that a flood of flows can't

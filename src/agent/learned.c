@@ -48,18 +48,35 @@ learned_destroy(struct learned *l)
     }
 }
 
-static int
-judge(const struct ofconn_learned *flow, void *l_)
+static uint32_t
+timeout_of(const struct services *services, uint32_t group_id)
+{
+    return group_id_is_ours(group_id)
+               ? services_affinity_s(services, group_id_object_id(group_id))
+               : 0;
+}
+
+static enum ofconn_verdict
+judge(struct ofconn_learned *learned, void *l_)
 {
     struct learned *l = l_;
-    uint32_t timeout_s =
-        group_id_is_ours(flow->group_id)
-            ? services_affinity_s(l->services,
-                                  group_id_object_id(flow->group_id))
-            : 0;
+    struct affinity_flow flow = {
+        .group_id = learned->group_id,
+        .timeout_s = timeout_of(l->services, learned->group_id),
+        .idle_s = learned->idle_s,
+        .age_s = learned->age_s,
+        .idle_timeout = learned->idle_timeout,
+        .hard_timeout = learned->hard_timeout,
+    };
 
-    return affinity_judge(&l->affinity, flow->group_id, flow->idle_s,
-                          timeout_s, time_msec());
+    switch (affinity_judge(&l->affinity, &flow, time_msec())) {
+    case AFFINITY_KEEP: return OFCONN_KEEP;
+    case AFFINITY_FORGET: return OFCONN_FORGET;
+    case AFFINITY_PUT: break;
+    }
+    learned->idle_timeout = flow.idle_timeout;
+    learned->hard_timeout = flow.hard_timeout;
+    return OFCONN_PUT;
 }
 
 static void

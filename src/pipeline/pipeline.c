@@ -5,6 +5,8 @@
 
 #include "ofproxyd/pipeline/pipeline.h"
 
+#include <util.h>
+
 #include "build.h"
 
 struct ip
@@ -29,6 +31,16 @@ pipe_node_port_ip(enum ip_family family)
                                           0xdd, 0xee, 0xfe } };
         return ip;
     }
+}
+
+/* The difference is never short, or flows of clients that come often would be
+ * put anew as often. */
+#define MIN_IDLE_S 3600
+
+uint16_t
+pipe_affinity_hard_s(uint32_t affinity_s)
+{
+    return MIN(affinity_s - MIN_IDLE_S, PIPE_AFFINITY_MAX_S);
 }
 
 struct eth_addr

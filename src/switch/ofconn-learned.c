@@ -136,16 +136,16 @@ forget(struct ofconn *c, const struct ofputil_flow_stats *fs)
     send_flow_mod(c, &fm, fs);
 }
 
-/* Only OFPFC_ADD changes timeouts.  Open vSwitch goes on to count the time
- * that the flow has been idle. */
+/* Only OFPFC_ADD changes timeouts (OpenFlow 1.5 6.4). */
 static void
-set_timeout(struct ofconn *c, const struct ofputil_flow_stats *fs,
-            uint16_t idle_timeout)
+put(struct ofconn *c, const struct ofputil_flow_stats *fs,
+    const struct ofconn_learned *learned)
 {
     struct ofputil_flow_mod fm = {
         .command = OFPFC_ADD,
         .new_cookie = fs->cookie,
-        .idle_timeout = idle_timeout,
+        .idle_timeout = learned->idle_timeout,
+        .hard_timeout = learned->hard_timeout,
         .flags = fs->flags & OFPUTIL_FF_STATE,
         .importance = fs->importance,
         .ofpacts = CONST_CAST(struct ofpact *, fs->ofpacts),
@@ -159,19 +159,22 @@ static void
 review(struct ofconn *c, const struct ofputil_flow_stats *fs)
 {
     const struct ofconn_review *r = &c->review;
-    const struct ofconn_learned learned = {
+    struct ofconn_learned learned = {
         .cookie = ntohll(fs->cookie),
         .group_id = fs->match.flow.regs[c->learned_reg],
         .idle_timeout = fs->idle_timeout,
+        .hard_timeout = fs->hard_timeout,
         .idle_s = MAX(fs->idle_age, 0),
+        .age_s = fs->duration_sec,
     };
-    int timeout = r->judge(&learned, r->aux);
 
-    if (timeout < 0) {
+    switch (r->judge(&learned, r->aux)) {
+    case OFCONN_KEEP: break;
+    case OFCONN_FORGET:
         forget(c, fs);
         c->stats.n_forgotten++;
-    } else if (timeout != fs->idle_timeout) {
-        set_timeout(c, fs, timeout);
+        break;
+    case OFCONN_PUT: put(c, fs, &learned); break;
     }
 }
 

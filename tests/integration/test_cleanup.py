@@ -162,6 +162,19 @@ def test_what_the_daemon_found_stays_as_it_was(rig):
     assert cleaned(rig) == [NOTHING.strip()]
 
 
+def test_what_the_switch_has_learned_goes(rig):
+    """Whoever's endpoint it leads to."""
+    rig.switch.add_bridge()
+    run_once(rig)
+    for i in range(5):
+        rig.switch.ofctl("add-flow", "table=11,cookie=0xf90107000000000%d,"
+                         "priority=200,idle_timeout=100,ip,reg7=0x40000200,"
+                         "nw_src=198.51.100.%d,actions=drop" % (i, i))
+    n_flows = len(rig.switch.dump_flows())
+    assert cleaned(rig)[0] == "removed %d flows from bridge br-int" % n_flows
+    assert rig.switch.dump_flows() == []
+
+
 def test_bridge_of_ours_stays_while_pods_hang_on_it(rig):
     """It is told, also in the next run; then it goes."""
     run_once(rig)

@@ -163,9 +163,9 @@ struct pipe_service {
                                                 * scope Local, both. */
 
     /* Session affinity ClientIP: a client keeps its endpoint until so many
-     * seconds have passed since its last new connection, 1 to 86400.  Above
-     * PIPE_AFFINITY_MAX_S flows have no timeout that long, and the daemon has
-     * to remove them.  0: no affinity. */
+     * seconds have passed since its last new connection, 1 to 86400.  0: no
+     * affinity.  Beyond PIPE_AFFINITY_MAX_S the daemon has to help: see
+     * pipe_affinity_hard_s(). */
     uint32_t affinity_s;
 
     /* Of restricted frontends: sources that are let in, of 'family', without
@@ -183,6 +183,13 @@ struct pipe_service {
 /* The longest timeout that a flow can have, in seconds (OpenFlow 1.5
  * 7.3.4.2: 16 bits). */
 #define PIPE_AFFINITY_MAX_S 65535
+
+/* Returns the timeout that learned flows have if the Service's is 'affinity_s'
+ * seconds, more than PIPE_AFFINITY_MAX_S: a hard one, which the switch begins
+ * anew whenever it learns the flow again, that is, with each new connection of
+ * the client.  To make it as long as the Service says, a client's flow has to
+ * be put anew, as it is, when the client has been idle for the difference. */
+uint16_t pipe_affinity_hard_s(uint32_t affinity_s);
 
 /* Endpoints above this are left out, and pipe_render_service() says so. */
 #define PIPE_MAX_ENDPOINTS 100000

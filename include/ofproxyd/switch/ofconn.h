@@ -73,18 +73,27 @@ bool ofconn_meters_are_gone(const struct ofconn *);
  * can be looked at: */
 struct ofconn_learned {
     uint64_t cookie;
-    uint32_t group_id;     /* The value of the 'learned_reg' of its match. */
-    uint16_t idle_timeout; /* In seconds; 0: none. */
-    uint32_t idle_s;       /* Since the last packet, rounded down. */
+    uint32_t group_id; /* The value of the 'learned_reg' of its match. */
+    uint16_t idle_timeout, hard_timeout; /* In seconds; 0: none. */
+
+    /* Seconds, rounded down, since the last packet (Open vSwitch never says
+     * more than 65535), and since the flow was put. */
+    uint32_t idle_s, age_s;
 };
 
-/* Returns the idle timeout that the flow is to have, 0 for none, or -1 for it
- * to go.  May not call back. */
-typedef int ofconn_judge(const struct ofconn_learned *, void *aux);
+enum ofconn_verdict {
+    OFCONN_KEEP,
+    OFCONN_FORGET, /* It has to go. */
+    OFCONN_PUT     /* It is put anew, with the timeouts that the judge sets:
+                    * the hard timeout begins again, the time that the flow has
+                    * been idle goes on. */
+};
+
+/* Tells what becomes of a flow.  May not call back. */
+typedef enum ofconn_verdict ofconn_judge(struct ofconn_learned *, void *aux);
 
 /* Calls 'judge' for the learned flows of '*group_id', or for all if that is
- * NULL, over the next calls of ofconn_run(), and carries out what it says. The
- * time that a flow has been idle goes on when its timeout changes.
+ * NULL, over the next calls of ofconn_run(), and carries out what it says.
  *
  * Returns false, and does nothing, if that can't be done now: the connection
  * is not up, or a review is under way. */
