@@ -338,6 +338,10 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                       seconds_since(o.last_error_ms), o.last_error);
     }
     ds_put_format(ds,
+                  "learned: %zu flows in the last review of all, %" PRIu64
+                  " reviews, %" PRIu64 " removed\n",
+                  o.n_learned, o.n_reviews, o.n_forgotten);
+    ds_put_format(ds,
                   "wanted: %zu flows, %zu groups; pending %zu, in flight "
                   "%zu, set aside %zu, unwanted %zu\n",
                   f.n_flows, f.n_groups, f.n_dirty, f.n_in_flight,
