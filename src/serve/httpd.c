@@ -25,10 +25,14 @@
 #define PAUSE_MS 200
 
 /* Connections that have been told to go keep their place in the library until
- * its next turn. */
-#define LEAVING (2 * HTTPD_ACCEPTS)
+ * its next turn, or for up to two seconds. */
+#define LEAVING HTTPD_CONNS
 
 #define BACKLOG 128
+
+/* What the kernel may keep for a connection each way, in bytes: it would let
+ * pages of metrics wait for clients who don't read, some MB each. */
+#define BUFFER 65536
 
 struct httpd {
     struct MHD_Daemon *mhd;
@@ -57,7 +61,8 @@ struct conn {
     struct httpd_site *site; /* NULL when it is to go. */
     int fd;
     long long int deadline_ms;
-    struct MHD_Connection *waiting; /* Suspended. */
+    struct MHD_Connection *mhd; /* NULL: the library hasn't it yet. */
+    bool waits;                 /* Suspended. */
 };
 
 /* Pages. */
@@ -157,21 +162,24 @@ conn_detach(struct httpd *h, struct conn *c)
 static void
 conn_resume(struct conn *c)
 {
-    if (c->waiting) {
-        struct MHD_Connection *waiting = c->waiting;
-
-        c->waiting = NULL;
-        MHD_resume_connection(waiting);
+    if (c->waits) {
+        c->waits = false;
+        MHD_resume_connection(c->mhd);
     }
 }
 
-/* Lets the library find out that it has ended: only it may close it. */
+/* Lets the library find out that it has ended: only it may close it.  As it
+ * takes a short read for the last one, it may have missed the end before and
+ * not look again; then its own timeout, in seconds, makes it look. */
 static void
 conn_drop(struct httpd *h, struct conn *c)
 {
     conn_detach(h, c);
     shutdown(c->fd, SHUT_RDWR);
     conn_resume(c);
+    if (c->mhd) {
+        MHD_set_connection_option(c->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 1U);
+    }
 }
 
 static void
@@ -208,7 +216,12 @@ notify_connection(void *h_, struct MHD_Connection *mhd, void **context,
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 
-        *context = info ? find_conn(h, info->connect_fd) : NULL;
+        struct conn *c = info ? find_conn(h, info->connect_fd) : NULL;
+
+        if (c) {
+            c->mhd = mhd;
+        }
+        *context = c;
         break;
     }
     case MHD_CONNECTION_NOTIFY_CLOSED:
@@ -269,7 +282,7 @@ handle_request(void *h, struct MHD_Connection *mhd, const char *url,
     }
     page = c->site->handler(method, url, c->site->aux);
     if (!page) {
-        c->waiting = mhd;
+        c->waits = true;
         MHD_suspend_connection(mhd);
         return MHD_YES;
     }
@@ -283,7 +296,7 @@ handle_request(void *h, struct MHD_Connection *mhd, const char *url,
 static int
 open_socket(const struct httpd_where *where, bool v6)
 {
-    const int on = 1, off = 0;
+    const int on = 1, off = 0, buffer = BUFFER;
     struct sockaddr_in sin = { .sin_family = AF_INET,
                                .sin_port = htons(where->port) };
     struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6,
@@ -300,6 +313,8 @@ open_socket(const struct httpd_where *where, bool v6)
         sin.sin_addr.s_addr = v6 ? 0 : ip_v4(&where->ip);
     }
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on)
+        || setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer)
+        || setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer)
         || (v6
             && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY,
                           where->any ? &off : &on, sizeof on))
@@ -394,7 +409,7 @@ httpd_create(struct err *err)
         notify_connection, h, MHD_OPTION_NOTIFY_COMPLETED, notify_completed, h,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned int) HTTPD_CONNS + LEAVING,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HTTPD_MEMORY,
-        MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, HTTPD_IDLE_MS / 1000U, MHD_OPTION_END);
     info =
         h->mhd ? MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!info || info->epoll_fd < 0) {
