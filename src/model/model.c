@@ -702,6 +702,7 @@ model_destroy(struct model *m)
     hmap_destroy(&m->slices);
     hmap_destroy(&m->nodes);
     intern_pool_destroy(m->pool);
+    free(m->triggers);
     free(m->node_name);
     free(m);
 }
