@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is answered over HTTP: health of the node, health-check node ports and
 metrics."""
+import datetime
 import json
 import re
+import time
 
 import pytest
 
@@ -293,3 +295,94 @@ def test_metrics_have_kube_proxys_names_types_and_labels(rig):
     assert get(rig, METRICS, "/healthz").body == "ok"
     assert get(rig, METRICS, "/proxyMode").body == "ofproxyd"
     assert get(rig, METRICS, "/nothing").status == 404
+
+
+def wait_status(rig, path, wanted, timeout):
+    """Waits until the node's health has this status."""
+    wait_for(lambda: health(rig, path)[0] == wanted, timeout,
+             "%s %d" % (path, wanted), rig)
+
+
+def test_p2_p11_health_is_about_changes_that_wait(rig):
+    """A bridge that takes no more changes is an illness, a minute later,
+    until it takes them again; an API server that is away is none."""
+    rig.api.apply(lb_service())
+    rig.api.apply(slice_("ns1", "svc-a", [endpoint("10.10.1.5", "n1")]))
+    rig.start_daemon()
+    rig.daemon.allow("connection given up|can't connect|watch: ")
+    # The bridge takes nothing.
+    rig.shim.deaf(True)
+    rig.api.apply(objects.service("ns1", "svc-b",
+                                  cluster_ips=("10.96.0.11",)))
+    begin = time.monotonic()
+    wait_for(lambda: health(rig)[0] == 503, 75, "503", rig)
+    assert 59 < time.monotonic() - begin < 70
+    assert health(rig, "/livez")[0] == 503
+    reply = wait_check(rig, 503, 1)
+    assert json.loads(reply.body)["serviceProxyHealthy"] is False
+    page = metrics(rig)
+    assert page["ofproxyd_healthy"].value(ip_family="IPv4") == 0
+    assert page["kubeproxy_proxy_livez_total"].value(code="503") == 1
+    rig.api.stop()
+    rig.shim.deaf(False)
+    wait_status(rig, "/healthz", 200, 30)
+    wait_check(rig, 200, 1)
+
+
+def stamp(seconds):
+    """The annotation of a slice whose cause is so many seconds away."""
+    when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(
+        seconds=seconds)
+    return {"endpoints.kubernetes.io/last-change-trigger-time":
+            when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+
+
+def triggered(seconds, *addresses):
+    """A slice of svc-a with such an annotation."""
+    made = slice_("ns1", "svc-a", [endpoint(a, "n1") for a in addresses])
+    made["metadata"]["annotations"] = stamp(seconds)
+    return made
+
+
+def test_p8_programming_latency_is_that_of_new_changes(rig):
+    """Neither a slice from before the start nor a deletion is a sample."""
+    def samples():
+        family = metrics(rig)["kubeproxy_network_programming_duration_seconds"]
+        return [value for name, its, value in family.samples
+                if its["ip_family"] == "IPv4"
+                and name.endswith(("_count", "_sum"))][::-1]
+
+    rig.api.apply(lb_service())
+    rig.api.apply(triggered(-3 * 86400, "10.10.1.5"))
+    rig.start_daemon()
+    assert samples() == [0, 0]
+    rig.api.apply(triggered(0, "10.10.1.5", "10.10.1.6"))
+    wait_for(lambda: samples()[0] == 1, 10, "one sample", rig)
+    assert 0 < samples()[1] < 5
+    rig.api.delete("endpointslices", "ns1", "svc-a-abcde")
+    rig.wait_lookup("10.96.0.10", "reject")
+    assert samples()[0] == 1
+
+
+def test_a_scrape_asks_the_switch_and_waits_for_no_answer(rig):
+    """Counters of groups are asked for once in five seconds; a page comes
+    without them when the switch doesn't answer."""
+    rig.api.apply(lb_service())
+    rig.api.apply(slice_("ns1", "svc-a", [endpoint("10.10.1.5", "n1")]))
+    rig.start_daemon()
+    asked = "group-stats request"
+    rig.shim.clear()
+    begin = time.monotonic()
+    for _ in range(20):
+        metrics(rig)
+    assert time.monotonic() - begin < 4
+    asks = [m for m in rig.shim.to_switch() if m.what == asked]
+    assert len(asks) == 1
+    family = metrics(rig)["ofproxyd_service_new_connections_total"]
+    assert family.value(namespace="ns1", service="svc-a", protocol="TCP",
+                        traffic_policy="Cluster") == 0
+    rig.shim.drop(lambda m: m.what == asked)
+    wait_for(lambda: time.monotonic() - begin > 5.5, 10, "the next", rig)
+    again = time.monotonic()
+    metrics(rig)
+    assert .5 < time.monotonic() - again < 3

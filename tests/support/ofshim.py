@@ -34,8 +34,8 @@ CONTROLS = ("open", "open-reply", "close", "close-reply", "commit",
 FLOW_COMMANDS = ("add", "modify", "modify-strict", "delete", "delete-strict")
 GROUP_COMMANDS = {0: "add", 1: "modify", 2: "delete", 3: "insert-bucket",
                   5: "remove-bucket", 0x8000: "put"}
-MULTIPARTS = {1: "flow", 7: "group-desc", 10: "meter-config",
-              16: "flow-monitor"}
+MULTIPARTS = {1: "flow", 6: "group-stats", 7: "group-desc",
+              10: "meter-config", 16: "flow-monitor"}
 ACTION_GROUP = 22
 TO_SWITCH, FROM_SWITCH = "to", "from"
 
