@@ -140,8 +140,8 @@ stale_job_is_void(const struct stale *st, const struct job *job)
 
 /* Beginning. */
 
-/* The switch has confirmed what the job's owner wants, or, of one that is
- * gone, has none of its flows any more. */
+/* The switch has confirmed what the job's owner wants, and has no flow of it
+ * any more at an address that it has lost, to nobody or to another one. */
 static bool
 is_confirmed(const struct stale *st, const struct job *job)
 {
@@ -150,15 +150,20 @@ is_confirmed(const struct stale *st, const struct job *job)
         .family = job->family,
         .proto = job->proto,
     };
+    const struct port *port = stale_find_port(st, job->owner);
 
     if (!flowtab_is_settled(st->flowtab, job->owner)) {
         return false;
     }
-    for (size_t i = 0; !stale_find_port(st, job->owner) && i < job->addrs.n;
-         i++) {
-        const struct fitem *have =
-            stale_find_flow(st, &like, &job->addrs.a[i]);
+    for (size_t i = 0; i < job->addrs.n; i++) {
+        const struct addr *addr = &job->addrs.a[i];
+        const struct fitem *have;
 
+        if (stale_is_node_ip(st, &addr->ip)
+            || (port && addrset_has(&port->addrs, addr))) {
+            continue;
+        }
+        have = stale_find_flow(st, &like, addr);
         if (have && fitem_cookie(have) == job->owner) {
             return false;
         }

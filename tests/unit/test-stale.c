@@ -139,6 +139,31 @@ say(struct fixture *f, uint32_t n, const uint16_t *at, const char *alive_,
     free(used.eps);
 }
 
+/* The switch has what was rendered for a Service port. */
+static void
+have_service(struct fixture *f, uint32_t n, uint16_t ip, const char *eps)
+{
+    struct pipe_frontend frontend = { .ip = cluster_ip(ip), .port = 53 };
+    struct eps_list list = letters(eps);
+    struct pipe_service svc = {
+        .object_id = n,
+        .family = IP_V4,
+        .proto = PROTO_UDP,
+        .frontends = &frontend,
+        .n_frontends = 1,
+        .targets = { { list.n ? PIPE_SELECT : PIPE_REJECT, list.eps,
+                       list.n } },
+    };
+    struct fout out = FOUT_INIT;
+
+    assert_int_equal(pipe_render_service(&svc, &out, NULL), 0);
+    for (size_t i = 0; i < out.n; i++) {
+        flowtab_have(f->ft, fitem_ref(out.items[i]));
+    }
+    fout_clear(&out);
+    free(list.eps);
+}
+
 /* Requests as text. */
 
 static void
@@ -442,6 +467,22 @@ nothing_goes_before_the_switch_has_the_flows(void **state)
 }
 
 static void
+an_address_that_moves_waits_for_the_flow_there(void **state)
+{
+    struct fixture *f = *state;
+
+    have_service(f, 1, 1, "a");
+    say(f, 1, AT(1, 3000), "a", "a");
+    say(f, 2, AT(2, 0), "b", "b");
+    drain(f);
+    say(f, 1, AT(0, 3000), "a", "a");
+    say(f, 2, AT(1, 0), "b", "b");
+    expect(f, "2:53"); /* Of 2; at address 1 the switch has the old flow. */
+    have_service(f, 2, 1, "b");
+    expect(f, "1:53<a");
+}
+
+static void
 a_lost_connection_loses_no_debt(void **state)
 {
     struct ofconn_ct_flush requests[OFCONN_CT_MAX];
@@ -549,31 +590,6 @@ what_the_switch_cannot_do_is_given_up(void **state)
 
 /* An absence. */
 
-/* The switch has what a predecessor rendered for a Service port. */
-static void
-have_service(struct fixture *f, uint32_t n, uint16_t ip, const char *eps)
-{
-    struct pipe_frontend frontend = { .ip = cluster_ip(ip), .port = 53 };
-    struct eps_list list = letters(eps);
-    struct pipe_service svc = {
-        .object_id = n,
-        .family = IP_V4,
-        .proto = PROTO_UDP,
-        .frontends = &frontend,
-        .n_frontends = 1,
-        .targets = { { list.n ? PIPE_SELECT : PIPE_REJECT, list.eps,
-                       list.n } },
-    };
-    struct fout out = FOUT_INIT;
-
-    assert_int_equal(pipe_render_service(&svc, &out, NULL), 0);
-    for (size_t i = 0; i < out.n; i++) {
-        flowtab_have(f->ft, fitem_ref(out.items[i]));
-    }
-    fout_clear(&out);
-    free(list.eps);
-}
-
 /* A new daemon finds what 'have' puts on the switch. */
 static void
 restart(struct fixture *f)
@@ -650,6 +666,7 @@ main(void)
         TEST(an_address_that_the_node_loses_is_cleared),
         TEST(a_new_address_is_freed_of_what_went_by),
         TEST(nothing_goes_before_the_switch_has_the_flows),
+        TEST(an_address_that_moves_waits_for_the_flow_there),
         TEST(a_lost_connection_loses_no_debt),
         TEST(passes_come_at_once_and_over_a_second),
         TEST(the_switch_is_busy_for_a_quarter_of_the_time_at_most),
