@@ -2,49 +2,18 @@
 """Connections of UDP that lead nowhere any more are taken from the switch."""
 import re
 import socket
-import subprocess
-import sys
 import time
 
 import pytest
 
-from support import objects, packets, proc
+from support import objects, packets
 from support.cluster import NAMESPACE, PORT, SERVICE_CIDRS, at
+from support.oneway import OneWay
 from support.traffic import Client, ask_once
 from support.wait import wait_for
 
 BOTH = pytest.mark.parametrize("family", [4, 6])
 SOURCE_PORT = 40001
-
-# Sends datagrams and never reads an answer, not even an ICMP error.
-ONE_WAY = """
-import socket, sys, time
-host, port, source = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET,
-                     socket.SOCK_DGRAM)
-sock.bind(("", source))
-print("ready", flush=True)
-while True:
-    sock.sendto(b"x", (host, port))
-    time.sleep(0.01)
-"""
-
-
-class OneWay:
-    """A running sender of datagrams that expects no answer."""
-
-    def __init__(self, namespace, host, port, source_port=SOURCE_PORT):
-        self._process = proc.start(
-            sys.executable, "-c", ONE_WAY, host, str(port), str(source_port),
-            stdout=subprocess.PIPE, text=True, netns=namespace.name)
-        assert self._process.stdout.readline() == "ready\n"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        proc.stop(self._process)
-        self._process.stdout.close()
 
 
 def entries(cluster, address, port=PORT):
@@ -97,7 +66,7 @@ def test_none_is_left_after_scaling_to_zero(cluster, family):
     told."""
     client, web = cluster.pods[:2]
     service = cluster.service([at(web)])
-    with OneWay(client, service.of(family), PORT):
+    with OneWay(client, service.of(family), PORT, SOURCE_PORT):
         wait_endpoint(cluster, service, family, web)
         service.set([])
         wait_endpoint(cluster, service, family, None)
@@ -112,7 +81,7 @@ def test_none_is_left_of_a_deleted_service(cluster, family):
     """E4: and one of the same address begins anew."""
     client, old, new = cluster.pods
     service = cluster.service([at(old)])
-    with OneWay(client, service.of(family), PORT):
+    with OneWay(client, service.of(family), PORT, SOURCE_PORT):
         wait_endpoint(cluster, service, family, old)
         service.delete()
         wait_for(lambda: not any(
@@ -129,7 +98,7 @@ def test_packets_before_the_service_are_no_obstacle(cluster, family):
     client, web = cluster.pods[:2]
     other = cluster.service([at(web)])
     address = objects.nth(SERVICE_CIDRS[family], other.number + 1)
-    with OneWay(client, address, PORT):
+    with OneWay(client, address, PORT, SOURCE_PORT):
         wait_for(lambda: [replier(e) for e in entries(cluster, address)]
                  == [address], 5, "the entry", cluster.daemon)
         service = cluster.service([at(web)])
@@ -200,8 +169,9 @@ def test_what_went_during_an_absence_is_found(cluster, family):
     client, old, new = cluster.pods
     moved = cluster.service([at(old)])
     deleted = cluster.service([at(old)])
-    with OneWay(client, moved.of(family), PORT), \
-            OneWay(client, deleted.of(family), PORT, SOURCE_PORT + 1):
+    with OneWay(client, moved.of(family), PORT, SOURCE_PORT), \
+            OneWay(client, deleted.of(family), PORT,
+                   SOURCE_PORT + 1):
         for service in (moved, deleted):
             wait_endpoint(cluster, service, family, old)
         cluster.daemon.kill()
