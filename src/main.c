@@ -406,6 +406,12 @@ metrics_ready(void *agent)
     return agent_metrics_ready(agent);
 }
 
+static void
+check_failed(void *agent, const struct health_check *check, const char *why)
+{
+    agent_check_failed(agent, check, why);
+}
+
 static int
 create_web(const struct cfg *cfg, struct agent *agent, struct web **ret)
 {
@@ -415,6 +421,7 @@ create_web(const struct cfg *cfg, struct agent *agent, struct web **ret)
         .get_health = get_health,
         .format_metrics = format_metrics,
         .metrics_ready = metrics_ready,
+        .check_failed = check_failed,
     };
     struct err err;
     int error = web_create(&web_cfg, ret, &err);

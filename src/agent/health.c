@@ -7,6 +7,7 @@
 
 #include "agent-private.h"
 #include "hchecks.h"
+#include "notice.h"
 
 void
 health_follow(struct health *h, const struct health_facts *facts,
@@ -123,4 +124,17 @@ agent_node_port_ips(const struct agent *a, size_t *ret_n)
 
     *ret_n = node->n_node_port_ips;
     return node->node_port_ips;
+}
+
+void
+agent_check_failed(struct agent *a, const struct health_check *check,
+                   const char *why)
+{
+    char *note = xasprintf("health-check node port %u can't be listened on: "
+                           "%s; it will be tried again",
+                           check->port, why);
+
+    notice_event(a->kube, model_find_service(a->model, check->ns, check->name),
+                 EVENT_HEALTH_PORT, note);
+    free(note);
 }

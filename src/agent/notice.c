@@ -10,21 +10,26 @@
 VLOG_DEFINE_THIS_MODULE(notice);
 
 void
-notice_event(struct kube *kube, const struct model *model,
-             const struct unit *u, enum event_reason reason, const char *note)
+notice_event(struct kube *kube, const struct model_service *ms,
+             enum event_reason reason, const char *note)
 {
-    const struct model_service *ms = model_find_service(model, u->ns, u->name);
-    struct event_ref ref = {
-        .api_version = "v1",
-        .kind = "Service",
-        .ns = u->ns,
-        .name = u->name,
-        .uid = ms && ms->svc ? ms->svc->meta.uid : "",
-    };
+    if (kube && ms && ms->svc) {
+        struct event_ref ref = {
+            .api_version = "v1",
+            .kind = "Service",
+            .ns = ms->ns,
+            .name = ms->name,
+            .uid = ms->svc->meta.uid,
+        };
 
-    if (kube) {
         events_emit(kube, &ref, reason, note);
     }
+}
+
+static const struct model_service *
+find_service(const struct model *model, const struct unit *u)
+{
+    return model_find_service(model, u->ns, u->name);
 }
 
 void
@@ -49,7 +54,8 @@ notice_conflict(struct kube *kube, const struct model *model,
     VLOG_WARN_RL(&rl, "Service %s", ds_cstr(&ds));
     ds_put_cstr(&ds, " (the older Service, or of equally old ones the first "
                      "by name); until that goes it isn't served here");
-    notice_event(kube, model, u, EVENT_ADDRESS_CONFLICT, ds_cstr(&ds));
+    notice_event(kube, find_service(model, u), EVENT_ADDRESS_CONFLICT,
+                 ds_cstr(&ds));
     ds_destroy(&ds);
 }
 
@@ -63,6 +69,6 @@ notice_left_out(struct kube *kube, const struct model *model,
     unit_format(u, &ds);
     ds_put_format(&ds, ": %s", why);
     VLOG_WARN_RL(&rl, "Service %s", ds_cstr(&ds));
-    notice_event(kube, model, u, EVENT_LEFT_OUT, ds_cstr(&ds));
+    notice_event(kube, find_service(model, u), EVENT_LEFT_OUT, ds_cstr(&ds));
     ds_destroy(&ds);
 }

@@ -8,10 +8,10 @@
 #include "ofproxyd/kube/events.h"
 #include "services.h"
 
-/* Emits an Event about the Service 'ns'/'name', with the uid that 'model' has
- * of it; logs nothing. */
-void notice_event(struct kube *kube, const struct model *model,
-                  const struct unit *, enum event_reason, const char *note);
+/* Emits an Event about a Service, which 'ms' may not have any more; logs
+ * nothing. */
+void notice_event(struct kube *kube, const struct model_service *ms,
+                  enum event_reason, const char *note);
 
 /* 'u' claims 'lost', which is the address of 'winner'. */
 void notice_conflict(struct kube *kube, const struct model *model,

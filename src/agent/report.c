@@ -384,7 +384,8 @@ emit_set_aside(const struct agent *a, const struct flowtab_set_aside *s)
     if (u) {
         unit_format(u, &ds);
         ds_put_format(&ds, ": the switch refused it: %s", s->reason);
-        notice_event(a->kube, a->model, u, EVENT_REFUSED, ds_cstr(&ds));
+        notice_event(a->kube, model_find_service(a->model, u->ns, u->name),
+                     EVENT_REFUSED, ds_cstr(&ds));
         ds_destroy(&ds);
     }
 }

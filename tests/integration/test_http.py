@@ -167,8 +167,15 @@ def test_p4_a_port_in_use_is_named_and_tried_again(rig):
         rig.api.apply(lb_service())
         rig.api.apply(slice_("ns1", "svc-a", [endpoint("10.10.1.5", "n1")]))
         rig.daemon.wait_log("health checks can't be answered on")
+        wait_for(lambda: rig.api.objects("events"), 10, "an Event", rig)
     wait_check(rig, 200, 1)
     rig.daemon.wait_log("health checks are answered on 0.0.0.0:%d" % CHECK)
+    [event] = rig.api.objects("events")
+    assert event["reason"] == "FailedToStartServiceHealthcheck"
+    assert event["regarding"]["name"] == "svc-a"
+    assert event["note"] == (
+        "health-check node port %d can't be listened on: 0.0.0.0:%d: Address "
+        "already in use; it will be tried again" % (CHECK, CHECK))
 
 
 def test_i5_health_checks_are_answered_a_family(rig):

@@ -74,6 +74,11 @@ int agent_format_explanation(const struct agent *, const char *ns,
     OVS_WARN_UNUSED_RESULT;
 void agent_format_sync(const struct agent *, struct ds *);
 
+/* A health-check node port can't be listened on: the owner of the Service is
+ * told by an Event (kube-proxy's reason). */
+void agent_check_failed(struct agent *, const struct health_check *,
+                        const char *why);
+
 /* For ofproxyctl, as lines "KEY: VALUE". */
 
 /* How to trace a new connection from 'client', which is "NAMESPACE/POD", the
