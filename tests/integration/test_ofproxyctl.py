@@ -125,6 +125,32 @@ def test_the_world_comes_by_the_gateway(rig):
     assert "Result: leaves by" in text
 
 
+def test_the_host_translates_its_own_addresses_first(tmp_path):
+    """A NodePort's, from outside and from the host itself; not for pods."""
+    with Rig(tmp_path / "rig", antreaProxy={"proxyAll": True}) as rig:
+        rig.api.apply(own_node())
+        rig.api.apply_all([
+            service("svc-a", 10, [objects.port(80, nodePort=30080)],
+                    type="NodePort"),
+            *slices("svc-a", A)])
+        rig.start_daemon()
+        rig.switch.add_dummy_pod("pod-b", B, ofport=2)
+        rig.daemon.wait_flow("SpoofGuard", "nw_src=%s" % B[0])
+        rig.wait_settled()
+        rig.switch.allow(r"recirc_id \d+ left allocated")
+        said = ("The host translates the address, its own, to 169.254.0.252 "
+                "before the packet comes to the bridge\n")
+        unit = "ServiceLB: Service ns1/svc-a:/TCP (IPv4)"
+        for client in "198.51.100.9", "host":
+            text = ctl.output(rig, "trace", client, "192.0.2.11:30080")
+            assert said in text and unit in words(text), text
+        text = ctl.output(rig, "trace", "ns1/pod-b", "192.0.2.11:30080")
+        assert said not in text and unit in words(text), text
+        text = ctl.output(rig, "trace", "host", "192.0.2.11:30081")
+        assert said not in text and unit not in words(text), text
+    rig.check_quiet()
+
+
 def test_affinity_is_followed(rig):
     """The switch itself foresees that group's choice."""
     text = ctl.output(rig, "trace", "ns1/pod-b", "10.96.0.11:80")
