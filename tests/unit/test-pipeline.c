@@ -547,7 +547,7 @@ node_ports_are_marked_on_the_addresses_of_the_node(void **state)
 }
 
 /* Numbers of endpoints around every limit, both families: no group is too
- * large, every endpoint has its bucket, leaves differ by at most one. */
+ * large, and no more groups than it takes. */
 static void
 check_group_sizes(const struct fout *out, size_t n_eps)
 {
@@ -559,8 +559,12 @@ check_group_sizes(const struct fout *out, size_t n_eps)
             assert_true(fitem_size(out->items[i]) <= FITEM_GROUP_MAX_BYTES);
         }
     }
-    assert_int_equal(n_groups,
-                     n_eps <= 550 ? 1 : 1 + DIV_ROUND_UP(n_eps, 500));
+    if (n_eps <= 550) {
+        assert_int_equal(n_groups, 1);
+    } else {
+        assert_true(n_groups >= 1 + DIV_ROUND_UP(n_eps, 550));
+        assert_true(n_groups <= 2 + n_eps / 250);
+    }
 }
 
 static void
@@ -591,10 +595,17 @@ d1_d2_any_number_of_endpoints_fits(void **state)
     }
 }
 
+static int
+compare_eps(const void *a, const void *b)
+{
+    return eps_compare(a, b);
+}
+
 /* Collects the endpoints of all groups of 'out'. */
 static void
 assert_groups_lead_to(const struct fout *out, const struct eps *eps, size_t n)
 {
+    struct eps *all = xmalloc(n * sizeof *all);
     size_t n_found = 0;
 
     for (size_t i = 0; i < out->n; i++) {
@@ -603,13 +614,77 @@ assert_groups_lead_to(const struct fout *out, const struct eps *eps, size_t n)
 
         assert_true(n_found + n_here <= n);
         for (size_t j = 0; j < n_here; j++) {
-            assert_int_equal(eps_compare(&found[j], &eps[n_found + j]), 0);
+            all[n_found + j] = found[j];
         }
         assert_true((found != NULL) == (n_here != 0));
         n_found += n_here;
         free(found);
     }
     assert_int_equal(n_found, n);
+    qsort(all, n, sizeof *all, compare_eps);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(eps_compare(&all[i], &eps[i]), 0);
+    }
+    free(all);
+}
+
+/* An endpoint less is a change of the one group that had it. */
+static void
+d4_one_endpoint_less_changes_one_group(void **state)
+{
+    static const size_t numbers[] = { 65, 550, 700, 5001, 10000, 99999 };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+        size_t n = numbers[i], n_changed = 0;
+        struct eps *eps = make_eps(IP_V4, n);
+        struct pipe_target target = { PIPE_SELECT, eps, n };
+        struct fout before = FOUT_INIT, after = FOUT_INIT;
+
+        assert_int_equal(render(IP_V4, PROTO_TCP, target, &before, NULL), 0);
+        memmove(&eps[n / 3], &eps[n / 3 + 1], (n - n / 3 - 1) * sizeof *eps);
+        target.n_eps--;
+        assert_int_equal(render(IP_V4, PROTO_TCP, target, &after, NULL), 0);
+        assert_int_equal(after.n, before.n);
+        for (size_t j = 0; j < after.n; j++) {
+            n_changed += !fitem_equals(before.items[j], after.items[j]);
+        }
+        assert_int_equal(n_changed, 1);
+        fout_clear(&before);
+        fout_clear(&after);
+        free(before.items);
+        free(after.items);
+        free(eps);
+    }
+}
+
+/* Endpoints whose hashes are all alike, as somebody may choose them. */
+static void
+d2_chosen_endpoints_fit_too(void **state)
+{
+    struct eps *all = make_eps(IP_V4, 40000);
+    struct eps *eps = xmalloc(2000 * sizeof *eps);
+    struct pipe_target target = { PIPE_SELECT, eps, 0 };
+    struct fout out = FOUT_INIT;
+
+    (void) state;
+    for (size_t i = 0; i < 40000 && target.n_eps < 2000; i++) {
+        uint8_t port[2] = { (uint8_t) (all[i].port >> 8),
+                            (uint8_t) all[i].port };
+        uint32_t hash = stable_hash(&all[i].ip, sizeof all[i].ip, 1);
+
+        if (stable_hash(port, sizeof port, hash) < UINT32_MAX / 12) {
+            eps[target.n_eps++] = all[i];
+        }
+    }
+    assert_int_equal(target.n_eps, 2000);
+    assert_int_equal(render(IP_V4, PROTO_TCP, target, &out, NULL), 0);
+    check_group_sizes(&out, 2000);
+    assert_groups_lead_to(&out, eps, 2000);
+    fout_clear(&out);
+    free(out.items);
+    free(eps);
+    free(all);
 }
 
 static void
@@ -751,6 +826,8 @@ main(void)
         cmocka_unit_test(frontends_for_outside_render_as_expected),
         cmocka_unit_test(node_ports_are_marked_on_the_addresses_of_the_node),
         cmocka_unit_test(d1_d2_any_number_of_endpoints_fits),
+        cmocka_unit_test(d4_one_endpoint_less_changes_one_group),
+        cmocka_unit_test(d2_chosen_endpoints_fit_too),
         cmocka_unit_test(a_group_tells_its_endpoints),
         cmocka_unit_test(too_many_endpoints_are_cut_off_and_said_so),
         cmocka_unit_test(rendering_twice_gives_the_same_bytes),
