@@ -258,6 +258,7 @@ put_nat(struct ofpbuf *ofpacts, const struct build_ct *ct)
         nat->range.addr.ipv6.min = ct->nat_ip.in6;
     }
     nat->range.proto.min = ct->nat_port;
+    nat->range.proto.max = ct->nat_port_max;
 }
 
 static void

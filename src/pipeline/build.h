@@ -92,8 +92,9 @@ struct build_ct {
         BUILD_NAT_SRC,
         BUILD_NAT_DST
     } nat;
-    struct ip nat_ip;  /* Of _SRC and _DST. */
-    uint16_t nat_port; /* Of _DST; 0 keeps the port. */
+    struct ip nat_ip;      /* Of _SRC and _DST. */
+    uint16_t nat_port;     /* Of _DST; 0 keeps the port.  Of _SRC with... */
+    uint16_t nat_port_max; /* ...this: another one of this range. */
     const struct build_mark *marks;
     size_t n_marks;
     bool copy_source; /* PktSource into ConnSource. */

@@ -192,15 +192,26 @@ begin_snat(struct build *b, uint16_t priority, enum ip_family family,
     }
 }
 
+/* Ports of translated sources.  The gateway's address is a source that the
+ * host's own connections have, too, which pass no zone that would keep them
+ * apart; so those get ports that a kernel gives nobody
+ * (net.ipv4.ip_local_port_range is 32768 to 60999). */
+#define SNAT_PORT_MIN 1024
+#define SNAT_PORT_MAX 32767
+
 static void
 finish_snat(struct build *b, const struct ip *source, bool hairpin)
 {
+    struct ip virtual_ip = pipe_virtual_ip(ip_family(source));
+    bool shared = !ip_equals(source, &virtual_ip);
     enum ip_family family = ip_family(source);
     struct build_ct ct = {
         .zone = build_snat_zone(family),
         .commit = true,
         .nat = BUILD_NAT_SRC,
         .nat_ip = *source,
+        .nat_port = shared ? SNAT_PORT_MIN : 0,
+        .nat_port_max = shared ? SNAT_PORT_MAX : 0,
         .next = PIPE_T_L2_FORWARDING,
         .marks = snat_marks,
         .n_marks = ARRAY_SIZE(snat_marks) - !hairpin,
