@@ -149,18 +149,35 @@ put_raw_chains(const struct rules_want *w, struct ds *ds)
  * that way again; the switch and its tunnels would keep the mark. */
 
 static void
+put_external(enum ip_family f, const char *condition, const char *what,
+             struct ds *ds)
+{
+    ds_put_format(ds,
+                  "    %s%s daddr . meta l4proto . th dport @%s counter "
+                  "%s mark set %s mark | 0x%x\n",
+                  condition, families[f].ip,
+                  rulestext_set_name(RULES_EXTERNAL, f), what, what,
+                  HOST_FWMARK);
+}
+
+/* A TCP connection stays where it began, whatever becomes of the address: the
+ * load balancer's with the balancer, ours in the switch; so its first packet
+ * decides.  Of the others entries are removed instead (ctstale.h). */
+static void
 put_marking(const struct rules_want *w, struct ds *ds)
 {
     for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
         if (!ip_is_none(&w->node_port_ips[f])) {
-            ds_put_format(ds,
-                          "    %s daddr . meta l4proto . th dport @%s "
-                          "counter meta mark set meta mark | 0x%x\n",
-                          families[f].ip,
-                          rulestext_set_name(RULES_EXTERNAL, f), HOST_FWMARK);
+            put_external(f, "meta l4proto tcp ct state new ", "ct", ds);
+            put_external(f, "meta l4proto tcp ct state untracked ", "meta",
+                         ds);
+            put_external(f, "meta l4proto != tcp ", "meta", ds);
         }
     }
-    ds_put_cstr(ds, "  }\n");
+    ds_put_format(ds,
+                  "    ct direction original ct mark & 0x%x != 0 "
+                  "meta mark set meta mark | 0x%x\n  }\n",
+                  HOST_FWMARK, HOST_FWMARK);
 }
 
 static void

@@ -88,10 +88,11 @@ def _accept(name, listener):
 
 
 def _answer_datagram(name, sock):
+    """From the address that was asked."""
     try:
-        data, peer = sock.recvfrom(BUFFER)
+        data, about, _, peer = sock.recvmsg(BUFFER, 256)
         text = "%s %s " % (name, _client_text(peer))
-        sock.sendto(text.encode() + data, peer)
+        sock.sendmsg([text.encode() + data], about, 0, peer)
     except OSError:
         pass                    # A bad checksum, or the client is gone.
 
@@ -104,6 +105,7 @@ def _bound(kind, proto, address, port):
     sock = socket.socket(family, kind, proto)
     if address == "::":
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind((address, port))
     sock.setblocking(False)

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scans of thousands of empty Services, and Services with ten thousand
+endpoints, by each way in."""
+import os
+import pathlib
+import random
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from support import objects, packets, setns
+from support.asking import REFUSED, Answer, Question, check
+from support.cluster import FAMILIES, SERVICE_CIDRS, Member
+from support.daemon import Ofproxyd
+from support.exposed import EXTERNAL, NAMESPACE, Exposed, World
+from support.ofshim import OfShim
+from support.wait import wait_for
+
+BOTH = pytest.mark.parametrize("family", FAMILIES)
+N_SERVICES = 10000
+FIRST = 10000                   # Their ports, from this one on.
+SCANNED = {f: objects.nth(EXTERNAL[f], 1) for f in FAMILIES}
+OVER, UNDER = 20000, 2000       # SYNs a second; the meter lets 5000 pass.
+SECONDS = 2.5
+
+
+# Scans.
+
+def processor_seconds(pid):
+    """That a process has used."""
+    text = pathlib.Path("/proc/%d/stat" % pid).read_text()
+    fields = text.rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def raw_socket(namespace, family):
+    """Sends whole packets, routed by the namespace's kernel."""
+    domain = socket.AF_INET if family == 4 else socket.AF_INET6
+    return setns.call(namespace.name, lambda: socket.socket(
+        domain, socket.SOCK_RAW, socket.IPPROTO_RAW))
+
+
+class Scan:
+    """SYNs to all ports of the empty Services, on a thread, at a rate; from
+    a namespace, as an address of it."""
+
+    def __init__(self, namespace, source, family, rate):
+        self.n_sent, self.seconds = 0, 0
+        self._sock = raw_socket(namespace, family)
+        self._target = SCANNED[family], 0
+        seed = random.Random(7)
+        self._packets = [packets.ip(
+            source, SCANNED[family], packets.TCP,
+            packets.tcp(seed.randrange(1024, 65536), port, packets.SYN))[1]
+            for port in range(FIRST, FIRST + N_SERVICES)]
+        self._rate, self._stop = rate, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        began = time.monotonic()
+        while not self._stop.is_set():
+            self.seconds = time.monotonic() - began
+            for _ in range(min(int(self.seconds * self._rate) - self.n_sent,
+                               400)):
+                self._sock.sendto(self._packets[self.n_sent % N_SERVICES],
+                                  self._target)
+                self.n_sent += 1
+            time.sleep(0.002)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        self._sock.close()
+
+
+@pytest.fixture(scope="module", name="scanned")
+def _scanned(tmp_path_factory):
+    """A node with all the empty Services, and one that is not."""
+    with World(tmp_path_factory.mktemp("world"), "a", n_pods=3) as world:
+        for f in FAMILIES:
+            world.lead(SCANNED[f], world.nodes[0])
+        good = Exposed(world, [world.pod(0, 1)], number=2).apply()
+        world.api.apply_all([objects.service(
+            NAMESPACE, "empty-%d" % n, [FIRST + n],
+            [objects.nth(SERVICE_CIDRS[f], 1000 + n) for f in FAMILIES],
+            externalIPs=list(SCANNED.values())) for n in range(N_SERVICES)])
+        world.settle(60)
+        yield world, good
+    assert not world.unexpected_warnings()
+
+
+def n_rejects(daemon):
+    """How many it has sent."""
+    return int(re.search(r"rejects: (\d+)", daemon.appctl("sync"))[1])
+
+
+@BOTH
+@pytest.mark.parametrize("who", ["pod", "host", "outside"])
+def test_a_scan_of_empty_services_costs_little(scanned, family, who):
+    """Below the limit each is answered; above it others are still served, and
+    daemon and switch together take less than a fifth of a core."""
+    world, good = scanned
+    node, member = world.nodes[0], world.members[0]
+    scanner = {"pod": node.pods[0], "host": node,
+               "outside": world.outside}[who]
+    source = (world.outside_address(family) if who == "outside"
+              else scanner.of(family))
+    client = node.pods[2]
+    for rate in UNDER, OVER:
+        pids = member.daemon.pid, member.switch.pid
+        scan = Scan(scanner, source, family, rate)
+        rejects = n_rejects(member.daemon)
+        used = [processor_seconds(pid) for pid in pids]
+        with scan:
+            began = time.monotonic()
+            while time.monotonic() < began + SECONDS:
+                check([Question(client, good.cluster_ip(family), good.port,
+                                Answer({"n1-1:8080": None}))])
+                if rate == UNDER:
+                    check([Question(client, SCANNED[family], FIRST + 5,
+                                    REFUSED)])
+                time.sleep(0.05)
+        used = [(processor_seconds(pid) - before) / scan.seconds
+                for pid, before in zip(pids, used)]
+        print("%s, IPv%d, %.0f/s: daemon %.1f %%, switch %.1f %%" % (
+            who, family, scan.n_sent / scan.seconds, 100 * used[0],
+            100 * used[1]))
+        assert scan.n_sent > 0.7 * rate * scan.seconds
+        n_answered = n_rejects(member.daemon) - rejects
+        if rate == UNDER:
+            assert n_answered > 0.95 * scan.n_sent
+        else:
+            assert n_answered < 7000 * scan.seconds + 5000
+        assert sum(used) < 0.2 + 0.1 * (rate == OVER)
+        assert used[0] < 0.1
+    check([Question(client, SCANNED[family], FIRST + n, REFUSED)
+           for n in range(10)])
+
+
+# Ten thousand endpoints.
+
+N_ENDPOINTS, N_PORTS = 10000, 40
+LARGEST = 60200                 # Bytes of a group's message (design.md 5).
+N_CLIENTS = 10000
+CLIENTS = {4: "198.18.0.0/15", 6: "2001:db8:c::/64"}
+
+
+class Crowd:
+    """A Service with 10 000 endpoints on a node, N_PORTS on each address,
+    and some elsewhere, of UDP; the daemon's messages are watched."""
+
+    def __init__(self, directory, **spec):
+        self.world = world = World(directory, "a", daemons=False, n_pods=0)
+        self.node = world.nodes[0]
+        run = directory / "run"
+        run.mkdir()
+        switch = self.node.switch
+        (run / "db.sock").symlink_to(switch.dir / "db.sock")
+        mgmt = switch.bridge + ".mgmt"
+        self.shim = OfShim(run / mgmt, switch.dir / mgmt).start()
+        self.daemon = Ofproxyd(directory / "ofproxyd", world.api, switch,
+                               **{**world.config, "ovsRunDir": str(run)})
+        world.members.append(Member(self.node, self.daemon))
+        self.daemon.start()
+        self.daemon.wait_synced()
+        self.service = Exposed(world, number=3, **spec)
+        for f in FAMILIES:
+            world.lead(self.service.balanced_ip(f), self.node)
+
+    def close(self):
+        """Takes it away."""
+        self.world.close()
+        self.shim.stop()
+
+    def slice(self, family, n, absent=()):
+        """The n-th slice: one port on each address, without these."""
+        networks = {4: "10.10.1.0/24", 6: "2001:db8:10:1::/64"}
+        return objects.slice_(
+            NAMESPACE, self.service.name,
+            [objects.endpoint(objects.nth(networks[family], 5 + i), "n1")
+             for i in range(N_ENDPOINTS // N_PORTS) if i not in absent],
+            [(20000 + n, "udp", "UDP")],
+            name="%s-%d-%d" % (self.service.name, family, n))
+
+    def fill(self):
+        """Gives it all of them."""
+        api = self.world.api
+        self.service.apply()
+        with api.batch():
+            for f in FAMILIES:
+                for n in range(N_PORTS):
+                    api.apply(self.slice(f, n))
+        self.world.settle(60)
+
+    def flood(self, family):
+        """A datagram from each of N_CLIENTS from outside."""
+        vip = self.service.balanced_ip(family)
+        sock = raw_socket(self.world.outside, family)
+        for n in range(N_CLIENTS):
+            source = objects.nth(CLIENTS[family], 10 + n)
+            sock.sendto(packets.ip(source, vip, packets.UDP, packets.udp(
+                20000 + n, self.service.port, b"x"))[1], (vip, 0))
+            if n % 100 == 0:
+                time.sleep(0.01)
+        sock.close()
+
+    def buckets(self):
+        """Packets of each bucket of each group that has had any, by group
+        id."""
+        text = self.node.switch.ofctl("dump-group-stats")
+        found = {}
+        for line in text.splitlines():
+            group = re.search(r"group_id=(\d+)", line)
+            counts = [int(c) for c in re.findall(
+                r"bucket\d+:packet_count=(\d+)", line)]
+            if group and any(counts):
+                found[int(group[1])] = counts
+        return found
+
+    def n_selected(self):
+        """How often groups have chosen an endpoint."""
+        return sum(sum(c) for g, c in self.buckets().items() if g & 0xff)
+
+
+@pytest.fixture(scope="module", name="crowd", params=[
+    {"externalTrafficPolicy": "Local"},
+    {"externalTrafficPolicy": "Local", "sessionAffinity": "ClientIP"}],
+    ids=["local", "local-affinity"])
+def _crowd(request, tmp_path_factory):
+    crowd = Crowd(tmp_path_factory.mktemp("crowd"), **request.param)
+    try:
+        crowd.node.switch.allow("datapath reached the dynamic limit")
+        crowd.fill()
+        yield crowd
+        assert not crowd.world.unexpected_warnings()
+    finally:
+        crowd.close()
+
+
+def test_no_message_is_too_large(crowd):
+    """And the switch has refused none."""
+    mods = crowd.shim.mods()
+    groups = [m for m in mods if m.what.startswith("group")]
+    assert groups
+    assert max(len(m.inner) for m in mods) <= LARGEST
+    assert not crowd.shim.errors()
+    flows = crowd.daemon.appctl("flows", "%s/%s" % (
+        NAMESPACE, crowd.service.name))
+    for f in FAMILIES:
+        form = "[%s]:%d" if f == 6 else "%s:%d"
+        missing = [n for n in range(N_PORTS) if form % (objects.nth(
+            {4: "10.10.1.0/24", 6: "2001:db8:10:1::/64"}[f], 200), 20000 + n)
+            not in flows]
+        assert not missing
+
+
+@BOTH
+def test_all_parts_are_used(crowd, family):
+    """By clients from outside: no part of the group is left out, and chance
+    alone (37 %) leaves out endpoints."""
+    before = crowd.buckets()
+    crowd.flood(family)
+
+    def used():
+        now = crowd.buckets()
+        return {g: [b - a for a, b in zip(before.get(g, [0] * len(counts)),
+                                          counts)]
+                for g, counts in now.items() if counts != before.get(g)}
+
+    wait_for(lambda: sum(map(sum, (
+        c for g, c in used().items() if g & 0xff))) >= 0.9 * N_CLIENTS, 20,
+        "the datagrams", lambda: str(crowd.buckets()))
+    parts = {g: c for g, c in used().items() if g & 0xff}
+    top = [c for g, c in used().items() if not g & 0xff]
+    assert top and min(map(min, top)) > 0
+    endpoints = [n for counts in parts.values() for n in counts]
+    assert len(endpoints) >= N_ENDPOINTS
+    assert sum(n > 0 for n in endpoints) > 0.55 * N_ENDPOINTS
+    assert max(endpoints) < 15
+
+
+def test_one_endpoint_less_is_one_small_message(crowd):
+    """For each group that has it: policies Cluster and Local, two
+    families."""
+    crowd.shim.clear()
+    with crowd.world.api.batch():
+        for f in FAMILIES:
+            crowd.world.api.apply(crowd.slice(f, 7, absent=[100]))
+    crowd.world.settle()
+    mods = [m for m in crowd.shim.mods()]
+    groups = [m for m in mods if m.what.startswith("group")]
+    print([(m.what, len(m.inner)) for m in mods])
+    assert 0 < len(groups) <= 2 * len(FAMILIES) + 2
+    assert sum(len(m.inner) for m in mods) < 60000
+
+
+@BOTH
+def test_a_client_keeps_its_endpoint(crowd, family):
+    """Of ten thousand clients, each: with affinity none is selected for
+    again, and without each is."""
+    crowd.flood(family)
+    before = crowd.n_selected()
+    crowd.flood(family)
+    if crowd.service.spec.get("sessionAffinity") == "ClientIP":
+        assert crowd.n_selected() - before < 0.01 * N_CLIENTS
+    else:
+        wait_for(lambda: crowd.n_selected() - before > 0.9 * N_CLIENTS, 20,
+                 "selections", crowd.daemon)

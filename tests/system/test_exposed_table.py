@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each line of the decision table (services.md 2.5) with packets: every kind
+of address, policy, place of the endpoints and kind of client, from which
+source the endpoint sees it, and that the answer takes the same way back.
+
+The lines themselves are support.exposed.World.want().
+"""
+import collections
+import itertools
+
+import pytest
+
+from support.asking import SILENCE, Answer, Question, ask, check
+from support.cluster import FAMILIES
+from support.exposed import NAMESPACE, Asker, Exposed, World
+
+MODES = {"encap": {"subnets": "ab"},
+         "noEncap": {"mode": "noEncap", "subnets": "ab"},
+         "hybrid": {"mode": "hybrid", "subnets": "aab"}}
+POLICIES = ("Cluster", "Local")
+SETS = ("spread", "far", "hosts", "none")
+PROTOS = ("tcp", "udp")
+REPEATS = 3                     # Where one of several endpoints may answer.
+BOTH = pytest.mark.parametrize("family", FAMILIES)
+
+
+def endpoint_sets(world):
+    """The endpoints of each of SETS."""
+    each = range(len(world.nodes))
+    return {"spread": [world.pod(n) for n in each],
+            "far": [world.pod(-1)],
+            "hosts": [world.host(n) for n in each], "none": []}
+
+
+@pytest.fixture(scope="module", name="world", params=MODES)
+def _world(request, tmp_path_factory):
+    with World(tmp_path_factory.mktemp("world"),
+               **MODES[request.param]) as made:
+        made.strict_and_closed()
+        yield made
+    assert not made.unexpected_warnings()
+
+
+@pytest.fixture(scope="module", name="table")
+def _table(world):
+    """{(policy, set): Service}; its external IP is led to the first node, its
+    load-balancer address to the last one."""
+    sets, made = endpoint_sets(world), {}
+    for policy, name in itertools.product(POLICIES, SETS):
+        made[policy, name] = service = Exposed(
+            world, sets[name], internalTrafficPolicy=policy,
+            externalTrafficPolicy=policy)
+        service.apply()
+        for f in FAMILIES:
+            world.lead(service.external_ip(f), world.nodes[0])
+            world.lead(service.balanced_ip(f), world.nodes[-1])
+    world.settle()
+    return made
+
+
+def questions(world, table, askers, address, family, entry=None,
+              inside=False):
+    """To an address of each Service: address(service) is (host, port).  The
+    node that leads it in is 'entry', or else the client's own."""
+    askers = list(askers)
+    for (policy, name), service in table.items():
+        host, port = address(service)
+        for asker, proto in itertools.product(askers, PROTOS):
+            want = world.want(asker, entry or asker.node, family,
+                              service.endpoints, policy, inside)
+            several = isinstance(want, Answer) and len(want.servers) > 1
+            for _ in range(REPEATS if several else 1):
+                yield Question(asker.who, host, port, want, proto,
+                               asker.source, "policy %s, %s, entry %s" % (
+                                   policy, name, entry and entry.label))
+
+
+def check_all(some):
+    """Each question is answered as it should, and each endpoint that may
+    answer has."""
+    some = list(some)
+    check(some)
+    seen, may = collections.defaultdict(set), collections.defaultdict(set)
+    for q in some:
+        if isinstance(q.want, Answer):
+            seen[q.host, q.port].add(q.got[0])
+            may[q.host, q.port] |= set(q.want.servers)
+    assert seen == may
+
+
+def at_home(world):
+    """The clients that are on nodes."""
+    return [a for a in world.askers() if a.node]
+
+
+@BOTH
+def test_cluster_ip(world, table, family):
+    """From pods and hosts."""
+    check_all(questions(
+        world, table, at_home(world),
+        lambda s: (s.cluster_ip(family), s.port), family, inside=True))
+
+
+@BOTH
+def test_node_port(world, table, family):
+    """Of each node, from everybody; the client that is on another node is
+    from outside."""
+    for entry in world.nodes:
+        check_all(questions(
+            world, table, world.askers(),
+            lambda s, e=entry: (e.of(family), s.node_port), family, entry))
+
+
+def test_node_port_on_loopback(world, table):
+    """127.0.0.1 of each host, and nobody else's; IPv6 has no such thing."""
+    hosts = [a for a in at_home(world) if not a.is_pod]
+    check_all(questions(world, table, hosts,
+                        lambda s: ("127.0.0.1", s.node_port), 4))
+
+
+@BOTH
+def test_external_addresses(world, table, family):
+    """External IPs and those of load balancers: on nodes each node leads in
+    what its own clients send."""
+    for address in Exposed.external_ip, Exposed.balanced_ip:
+        check_all(questions(
+            world, table, at_home(world),
+            lambda s, a=address: (a(s, family), s.port), family))
+
+
+@BOTH
+def test_external_addresses_from_outside(world, table, family):
+    """Through the node that the router sends it to, from two addresses; and
+    the answers come back through that node only."""
+    for address, entry in ((Exposed.external_ip, world.nodes[0]),
+                           (Exposed.balanced_ip, world.nodes[-1])):
+        outside = world.outside_askers(family)
+        with world.capture() as capture:
+            check_all(questions(
+                world, table, outside,
+                lambda s, a=address: (a(s, family), s.port), family, entry))
+        for asker in outside:
+            seen = capture.of(asker.source)
+            assert {(s.link, s.kind) for s in seen} == {
+                ("to-" + entry.label, "plain")}
+            answering = {s.inner.src for s in seen
+                         if s.inner.dst == asker.source}
+            assert answering == {
+                address(s, family) for s in table.values() if world.want(
+                    asker, entry, family, s.endpoints,
+                    s.spec["externalTrafficPolicy"]) != SILENCE}
+
+
+@BOTH
+def test_a_pod_reaches_itself(world, family):
+    """By each kind of address; it sees the gateway (services.md 1.2)."""
+    service = Exposed(world, [world.pod(0)]).apply()
+    itself = Asker(world.nodes[0].pods[0], world.nodes[0], True)
+    local = Exposed(world, [world.pod(0)],
+                    externalTrafficPolicy="Local").apply()
+    world.settle()
+    want = Answer({"n1-0:8080": world.gateway(world.nodes[0], family)})
+    check(Question(itself.who, host, port, want, proto)
+          for s in (service, local) for proto in PROTOS
+          for host, port in ((s.cluster_ip(family), s.port),
+                             (s.external_ip(family), s.port),
+                             (s.balanced_ip(family), s.port),
+                             (world.nodes[0].of(family), s.node_port)))
+    for s in (service, local):
+        s.delete()
+
+
+@BOTH
+def test_an_external_ip_that_is_a_nodes_address(world, family):
+    """On that node it is told from the node's own ports, which go on."""
+    first, *_ = world.nodes
+    made = {}
+    sets = endpoint_sets(world)
+    for policy, name in itertools.product(POLICIES, SETS):
+        made[policy, name] = service = Exposed(
+            world, sets[name], externalTrafficPolicy=policy)
+        service.external = [first.of(f) for f in FAMILIES]
+        service.apply()
+    world.settle()
+
+    def address(service):
+        return first.of(family), service.port
+
+    check_all(questions(world, made, at_home(world), address, family))
+    with world.capture() as capture:
+        check_all(questions(world, made, world.outside_askers(family),
+                            address, family, first))
+    for asker in world.outside_askers(family):
+        assert {s.link for s in capture.of(asker.source)} == {
+            "to-" + first.label}
+    own = Answer({"host-n1": None})
+    check(Question(asker.who, first.of(family), 8090, own, proto)
+          for asker in world.askers() for proto in PROTOS)
+    for service in made.values():
+        service.delete()
+    world.settle()
+    assert SILENCE not in [
+        q.got for q in _answered_before(world, made, address)], \
+        "a packet to a port that was a Service's vanishes"
+
+
+def _answered_before(world, made, address):
+    """Questions to what are no Services any more; the host refuses."""
+    some = [Question(a.who, *address(s), None) for a in world.askers()
+            for s in made.values()]
+    ask(some)
+    return some
+
+
+@BOTH
+def test_the_host_uses_another_of_its_addresses(world, table, family):
+    """A program that binds itself to the node's address gets answers, too,
+    from wherever the endpoint is."""
+    hosts = [Asker(n, n, source=n.of(family)) for n in world.nodes]
+    for address in Exposed.external_ip, Exposed.cluster_ip:
+        check_all(questions(
+            world, table, hosts,
+            lambda s, a=address: (a(s, family), s.port), family,
+            inside=address is Exposed.cluster_ip))
+
+
+def test_what_is_no_services_is_left_alone(world, table):
+    """Ports of external addresses without Service, and ports of the node in
+    the range of NodePorts."""
+    service = table["Cluster", "spread"]
+    assert NAMESPACE
+    some = []
+    for f, asker in itertools.product(FAMILIES, at_home(world)):
+        for proto in PROTOS:
+            some += [Question(asker.who, asker.node.of(f), 31999,
+                              "ECONNREFUSED", proto)]
+    check(some)
+    del service
