@@ -305,6 +305,40 @@ format_stale(const struct stale *stale, struct ds *ds)
                   stats.n_waiting, stats.n_active, stats.n_requests);
 }
 
+static void
+format_switch(const struct ofconn_stats *o, struct ds *ds)
+{
+    ds_put_format(ds,
+                  "switch: %s for %.1f s; %" PRIu64 " connects, %" PRIu64
+                  " dumps, %" PRIu64 " bundles (%" PRIu64 " refused), %" PRIu64
+                  " foreign changes\n",
+                  o->state, seconds_since(o->state_since_ms), o->n_connects,
+                  o->n_dumps, o->n_bundles, o->n_bundles_refused,
+                  o->n_foreign);
+    if (o->last_error[0]) {
+        ds_put_format(ds, "  last error, %.1f s ago: %s\n",
+                      seconds_since(o->last_error_ms), o->last_error);
+    }
+    ds_put_format(ds,
+                  "learned: %zu flows in the last review of all, %" PRIu64
+                  " reviews, %" PRIu64 " removed\n",
+                  o->n_learned, o->n_reviews, o->n_forgotten);
+}
+
+static void
+format_latency(const struct latency *l, struct ds *ds)
+{
+    ds_put_format(ds, "first in sync: %.1f ms after all had been listed\n",
+                  l->first_us / 1000.0);
+    ds_put_format(ds,
+                  "latency of the last %" PRIu64 " rounds, ms: p50 %.2f, "
+                  "p90 %.2f, p99 %.2f, max %.2f\n",
+                  MIN(l->n, LATENCY_KEPT), latency_quantile(l, 50) / 1000.0,
+                  latency_quantile(l, 90) / 1000.0,
+                  latency_quantile(l, 99) / 1000.0,
+                  latency_quantile(l, 100) / 1000.0);
+}
+
 void
 agent_format_sync(const struct agent *a, struct ds *ds)
 {
@@ -327,20 +361,7 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                   ovsdb_state(a->ovsdb)->connected ? "connected"
                                                    : "not connected",
                   ovsdb_state(a->ovsdb)->bridge_ok ? "there" : "missing");
-    ds_put_format(ds,
-                  "switch: %s for %.1f s; %" PRIu64 " connects, %" PRIu64
-                  " dumps, %" PRIu64 " bundles (%" PRIu64 " refused), %" PRIu64
-                  " foreign changes\n",
-                  o.state, seconds_since(o.state_since_ms), o.n_connects,
-                  o.n_dumps, o.n_bundles, o.n_bundles_refused, o.n_foreign);
-    if (o.last_error[0]) {
-        ds_put_format(ds, "  last error, %.1f s ago: %s\n",
-                      seconds_since(o.last_error_ms), o.last_error);
-    }
-    ds_put_format(ds,
-                  "learned: %zu flows in the last review of all, %" PRIu64
-                  " reviews, %" PRIu64 " removed\n",
-                  o.n_learned, o.n_reviews, o.n_forgotten);
+    format_switch(&o, ds);
     ds_put_format(ds,
                   "wanted: %zu flows, %zu groups; pending %zu, in flight "
                   "%zu, set aside %zu, unwanted %zu\n",
@@ -357,16 +378,7 @@ agent_format_sync(const struct agent *a, struct ds *ds)
                   ", rejects: %" PRIu64 " (%" PRIu64 " dropped)\n",
                   a->n_rounds, a->n_rendered, a->n_rejects,
                   o.n_packet_ins_dropped);
-    ds_put_format(ds, "first in sync: %.1f ms after all had been listed\n",
-                  a->latency.first_us / 1000.0);
-    ds_put_format(ds,
-                  "latency of the last %" PRIu64 " rounds, ms: p50 %.2f, "
-                  "p90 %.2f, p99 %.2f, max %.2f\n",
-                  MIN(a->latency.n, LATENCY_KEPT),
-                  latency_quantile(&a->latency, 50) / 1000.0,
-                  latency_quantile(&a->latency, 90) / 1000.0,
-                  latency_quantile(&a->latency, 99) / 1000.0,
-                  latency_quantile(&a->latency, 100) / 1000.0);
+    format_latency(&a->latency, ds);
     format_stale(a->stale, ds);
     format_parts(a, ds);
     flowtab_for_each_set_aside(a->flowtab, format_set_aside, &ctx);
