@@ -39,6 +39,7 @@ TROUBLE = {
     "move_uplink": 3,
 }
 UPLINK_V6 = "2001:db8:2::11/64"
+SKIPPED = ["ns2/svc-9", "10.96.0.16", "2001:db8:96::1"]
 MODES = ("encap", "noEncap", "hybrid")
 
 # (type, code) of OFPT_ERROR: BAD_ACTION, FLOW_MOD_FAILED, GROUP_MOD_FAILED,
@@ -448,7 +449,9 @@ def check_restart(rig):
 def run_history(tmp_path, seed, n_steps, others=()):
     """One history; `others` are objects that stay as they are."""
     rng = random.Random(seed)
-    with Rig(tmp_path, relay=True, antreaProxy={"proxyAll": True},
+    proxy = {"proxyAll": True, "proxyLoadBalancerIPs": seed % 4 > 0,
+             "skipServices": SKIPPED if seed % 2 else []}
+    with Rig(tmp_path, relay=True, antreaProxy=proxy,
              trafficEncapMode=MODES[seed % len(MODES)]) as rig:
         rig.ns.ip("addr", "add", UPLINK_V6, "dev", "eth0", "nodad")
         rig.daemon.allow(*EXPECTED)
