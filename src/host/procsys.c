@@ -133,13 +133,14 @@ procsys_forward_ipv4(struct procsys *ps, const char *name)
     }
 }
 
-/* The value of a setting of a link, or 0. */
+/* The value of a setting of a link, or 'unknown': the link may just have gone,
+ * or got another name. */
 static int
-link_value(const char *link, const char *name)
+link_value(const char *link, const char *name, int unknown)
 {
     char *path = xasprintf("/proc/sys/net/ipv4/conf/%s/%s", link, name);
     char value[16];
-    int n = read_value(path, value) ? 0 : atoi(value);
+    int n = read_value(path, value) ? unknown : atoi(value);
 
     free(path);
     return n;
@@ -158,8 +159,8 @@ procsys_tune_pod_link(struct procsys *ps, const char *name)
 {
     /* The kernel takes the larger one, and larger ones ignore more. */
     if (is_link_name(name) && if_nametoindex(name)
-        && !link_value("all", "arp_ignore")
-        && !link_value(name, "arp_ignore")) {
+        && !link_value("all", "arp_ignore", 0)
+        && !link_value(name, "arp_ignore", 0)) {
         apply(ps, PROCSYS_ARP_IGNORE, name);
     }
 }
@@ -168,11 +169,11 @@ void
 procsys_check_uplink(struct procsys *ps, const char *name)
 {
     /* The kernel takes the larger one. */
-    bool strict =
-        MAX(link_value("all", "rp_filter"), link_value(name, "rp_filter"))
-        == 1;
-    bool no_forward =
-        !link_value(name, "forwarding") && link_value("all", "forwarding");
+    bool strict = MAX(link_value("all", "rp_filter", 0),
+                      link_value(name, "rp_filter", 0))
+                  == 1;
+    bool no_forward = !link_value(name, "forwarding", 1)
+                      && link_value("all", "forwarding", 0);
 
     if (strict && !ps->uplink_strict) {
         VLOG_INFO("net.ipv4.conf.%s.rp_filter is 1 (strict): packets from "
