@@ -286,6 +286,38 @@ def test_the_answer_of_another_node_comes_back_by_this_one(tmp_path, family,
 
 @FAMILIES
 @pytest.mark.parametrize("external", ["cluster", "local"])
+@pytest.mark.parametrize("proto", ["tcp", "udp"])
+def test_an_error_is_told_to_the_client_outside(node, family, external,
+                                                proto):
+    """About the packet that it sent, from the address that it asked."""
+    def first(src, dst, dport):
+        return packets.ip(src, dst, PROTO[proto], packets.tcp(
+            sport, dport, SYN) if proto == "tcp" else packets.udp(
+                sport, dport, b"data"))
+
+    svc = service(family, proto, external=external)
+    pod = node.pods[0]
+    svc.endpoints = {"cluster": [pod.of[family]], "local": [pod.of[family]]}
+    node.serve(svc)
+    node.load()
+    icmp = {4: packets.ICMP, 6: packets.ICMPV6}[family]
+    for kind in KINDS:
+        dst, dport = address(node, kind, family)
+        sport = node.open("outside", dst, dport, proto, family)
+        _, seen_as, _ = node.result(sport)
+        node.send(pod.name, packets.ip(
+            pod.of[family], seen_as, icmp, packets.icmp_error(
+                family, packets.UNREACHABLE[family],
+                first(seen_as, pod.of[family], 8080))))
+        back = node.got("gw", lambda f: f.proto == icmp)
+        assert (back.src, back.dst) == (dst, CLIENT[family])
+        assert back.icmp == packets.UNREACHABLE[family]
+        assert (back.quoted.src, back.quoted.dst, back.quoted.ports) == (
+            CLIENT[family], dst, (sport, dport))
+
+
+@FAMILIES
+@pytest.mark.parametrize("external", ["cluster", "local"])
 def test_a_pod_reaches_itself_by_any_address(node, family, external):
     """From the gateway's address, whatever the policy."""
     pod = node.pods[1]
