@@ -142,6 +142,19 @@ remove_one(struct cleanup *c, const struct hostnl_event *event)
     free(name);
 }
 
+/* What is left of an answer that was not read would be in the way of the next
+ * one. */
+static void
+open_anew(struct cleanup *c)
+{
+    struct hostnl *nl;
+
+    if (!hostnl_open(HOSTNL_LINKS_AND_ADDRS, &nl)) {
+        hostnl_close(c->nl);
+        c->nl = nl;
+    }
+}
+
 static void
 remove_all(struct cleanup *c, enum hostnl_kind kind, int gateway)
 {
@@ -154,6 +167,7 @@ remove_all(struct cleanup *c, enum hostnl_kind kind, int gateway)
     }
     if (error && error != EINTR) {
         fail(c, error, "reading what there is", NULL);
+        open_anew(c);
     }
     for (size_t i = 0; i < f.n; i++) {
         remove_one(c, &f.events[i]);

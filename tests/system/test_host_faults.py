@@ -187,6 +187,7 @@ def test_cleanup_that_fails_says_so_and_ends_at_the_second_try(netns,
                 assert lines[-1] == "ok"
             after = everything(ns)
             assert after["addresses"] == after["neighbours"] == []
+            assert after["rules"] == after["marked"] == []
             assert not [r for r in after["routes"] if "proto 201" in r]
     print("%s: %d places" % (how, at - 1))
     assert at > 15

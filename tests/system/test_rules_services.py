@@ -56,3 +56,107 @@ def test_members_are_the_same_one_by_one_and_with_the_table(ns, probe):
     probe.wait_sync()
     assert sorted(listing(ns)) == sorted(whole)
     assert probe.number(r"written: (\d+) times") == tables
+
+
+@pytest.mark.parametrize("name", sorted(SETS))
+def test_members_that_a_foreign_hand_takes_or_adds_are_repaired(ns, probe,
+                                                                name):
+    probe.set(*SERVED, *PORTS)
+    whole = listing(ns)
+    tables = probe.number(r"written: (\d+) times")
+    foreign = {"node_port_addrs_ipv4": "198.51.100.1",
+               "node_port_addrs_ipv6": "2001:db8:77::1",
+               "node_ports_ipv4": "udp . 1", "node_ports_ipv6": "tcp . 65535",
+               "external_ipv4": "198.51.100.1 . tcp . 80",
+               "external_ipv6": "2001:db8:77::1 . udp . 80"}[name]
+    for command in ("flush set inet %s %s" % (TABLE, name),
+                    "delete element inet %s %s { %s }" % (
+                        TABLE, name, SETS[name][0]),
+                    "add element inet %s %s { %s }" % (TABLE, name, foreign)):
+        ns.run("nft", command)
+        wait_for(lambda: sets(ns) == SETS, HEALED, "the repair", probe)
+    assert sorted(listing(ns)) == sorted(whole)
+    assert probe.number(r"written: (\d+) times") == tables
+    # What can be no member of ours, and rules of ours: the whole table.
+    for command in (
+            "delete table inet " + TABLE, "flush chain inet %s output_nat"
+            % TABLE, "add element inet %s node_ports_ipv4 { icmp . 1 }"
+            % TABLE):
+        ns.run("nft", command)
+        wait_healed(probe, ns, whole)
+
+
+def test_members_that_several_want_stay_until_the_last_one_goes(ns, probe):
+    """As of two Services with the same address and port, in conflict."""
+    one = PORTS[3]
+    probe.set(*SERVED, one, one)
+    assert members(ns, "external_ipv4") == ["203.0.113.10 . tcp . 443"]
+    probe.send("un" + one)
+    probe.wait_sync()
+    assert members(ns, "external_ipv4") == ["203.0.113.10 . tcp . 443"]
+    probe.send("un" + one, "un" + one)
+    wait_for(lambda: members(ns, "external_ipv4") == [], 5, "none", probe)
+    assert members(ns, "node_port_addrs_ipv4") \
+        == SETS["node_port_addrs_ipv4"]
+
+
+def test_d11_an_address_of_several_ports_is_used_as_long_as_one_is(ns, probe):
+    probe.set(*SERVED, "port external 203.0.113.10 TCP 80 3")
+    for n, port in enumerate((81, 80, 82)):
+        assert len(members(ns, "external_ipv4")) == 3 - n
+        probe.send("unport external 203.0.113.10 TCP %d" % port)
+        wait_for(lambda n=n: len(members(ns, "external_ipv4")) == 2 - n, 5,
+                 "one less", probe)
+
+
+def test_a_change_costs_the_same_however_large_the_sets_are(ns, probe):
+    def cost(port):
+        probe.took()
+        for _ in range(20):
+            probe.send("port external 203.0.113.77 TCP %d" % port,
+                       "port ports 0.0.0.0 UDP %d" % port)
+            probe.wait_sync()
+            probe.send("unport external 203.0.113.77 TCP %d" % port,
+                       "unport ports 0.0.0.0 UDP %d" % port)
+            probe.wait_sync()
+        return probe.took()
+
+    probe.set(*SERVED)
+    cost(1)
+    small = cost(1)
+    probe.send(*["port external 203.0.113.%d TCP 1000 2000" % n
+                 for n in range(10)], "port ports 0.0.0.0 TCP 30000 2700")
+    probe.wait_sync()
+    # Not those in which all is looked at, as happens now and then.
+    large = min(cost(1) for _ in range(5))
+    print("20 changes: %.1f ms, with 20000 members: %.1f ms" % (small, large))
+    assert large < 3 * small + 5
+
+
+def test_without_node_ports_there_are_no_chains_for_them(ns, probe):
+    """As without proxyAll; and per family."""
+    probe.set(*BASIC)
+    for word in "dnat", "mark", "127.0.0.0", "type route":
+        assert word not in listing(ns)
+    probe.set("node-port-ip 169.254.0.252")
+    assert "dnat ip to 169.254.0.252" in listing(ns)
+    assert "dnat ip6" not in listing(ns)
+    probe.set("clear", *BASIC)
+    assert "dnat" not in listing(ns)
+
+
+def test_what_an_earlier_run_served_stays_until_all_is_known(ns, tmp_path):
+    with RulesProbe(ns, tmp_path) as probe:
+        probe.set(*SERVED, *PORTS)
+    before = listing(ns)
+    with RulesProbe(ns, tmp_path) as probe:
+        probe.set(*SERVED, "complete 0")
+        probe.send(PORTS[0], "port ports 0.0.0.0 TCP 31000")
+        wait_for(lambda: "tcp . 31000" in members(ns, "node_ports_ipv4"), 5,
+                 "the new one", probe)
+        assert set(sets(ns)["external_ipv4"]) == set(SETS["external_ipv4"])
+        probe.set("complete 1")
+        wait_for(lambda: sets(ns)["external_ipv4"] == [], 5, "none", probe)
+        assert members(ns, "node_ports_ipv4") == ["tcp . 30080",
+                                                  "tcp . 31000"]
+    assert before != listing(ns)

@@ -255,6 +255,70 @@ random_histories_end_as_the_rule_says(void **state OVS_UNUSED)
     }
 }
 
+static struct rules_port
+port(const char *s, enum proto proto, uint16_t number)
+{
+    struct rules_port p = { .ip = cidr(s).ip, .proto = proto, .port = number };
+
+    return p;
+}
+
+static void
+ports_are_told_apart_by_all_that_they_are(void **state OVS_UNUSED)
+{
+    struct rules_port ports[] = {
+        port("192.0.2.1/32", PROTO_TCP, 80),
+        port("192.0.2.1/32", PROTO_UDP, 80),
+        port("192.0.2.1/32", PROTO_TCP, 81),
+        port("192.0.2.2/32", PROTO_TCP, 80),
+        port("0.0.0.0/32", PROTO_TCP, 80),
+        port("::/128", PROTO_TCP, 80),
+    };
+    struct memberset ms;
+
+    memberset_init(&ms);
+    for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
+        assert_true(memberset_add_port(&ms, &ports[i]));
+        assert_false(memberset_add_port(&ms, &ports[i]));
+    }
+    add(&ms, "192.0.2.1/32");
+    install(&ms);
+    assert_int_equal(ms.n_wanted, ARRAY_SIZE(ports) + 1);
+    for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
+        memberset_remove_port(&ms, &ports[i]);
+        assert_true(memberset_wants_port(&ms, &ports[i]));
+        memberset_remove_port(&ms, &ports[i]);
+        memberset_remove_port(&ms, &ports[i]); /* One too many. */
+        for (size_t j = 0; j < ARRAY_SIZE(ports); j++) {
+            assert_int_equal(memberset_wants_port(&ms, &ports[j]), j > i);
+        }
+    }
+    install(&ms);
+    assert_int_equal(hmap_count(&ms.members), 1);
+    assert_true(memberset_wants_ip(&ms, &ports[0].ip));
+    memberset_uninit(&ms);
+}
+
+static void
+a_foreign_port_is_to_be_removed(void **state OVS_UNUSED)
+{
+    struct rules_port wanted = port("192.0.2.1/32", PROTO_SCTP, 5060);
+    struct rules_port foreign = port("192.0.2.1/32", PROTO_SCTP, 5061);
+    struct memberset ms;
+
+    memberset_init(&ms);
+    memberset_add_port(&ms, &wanted);
+    memberset_have_port(&ms, &wanted);
+    memberset_have_port(&ms, &foreign);
+    assert_true(ovs_list_is_empty(&ms.to_add));
+    assert_int_equal(ovs_list_size(&ms.to_del), 1);
+    memberset_have_none(&ms);
+    assert_int_equal(ovs_list_size(&ms.to_add), 1);
+    install(&ms);
+    assert_int_equal(hmap_count(&ms.members), 1);
+    memberset_uninit(&ms);
+}
+
 int
 main(void)
 {
@@ -263,6 +327,8 @@ main(void)
         cmocka_unit_test(a_network_inside_another_waits_for_it_to_go),
         cmocka_unit_test(what_the_kernel_has_too_many_is_to_be_removed),
         cmocka_unit_test(an_address_is_found_by_its_full_length_only),
+        cmocka_unit_test(ports_are_told_apart_by_all_that_they_are),
+        cmocka_unit_test(a_foreign_port_is_to_be_removed),
         cmocka_unit_test(random_histories_end_as_the_rule_says),
     };
 

@@ -93,11 +93,26 @@ e18_without_a_udp_tunnel_nothing_bypasses_tracking(void **state OVS_UNUSED)
 }
 
 static void
+node_ports_and_external_addresses_are_led_in(void **state OVS_UNUSED)
+{
+    struct rules_want w = dual_stack();
+
+    w.node_port_ips[IP_V4] = ip("169.254.0.252");
+    w.node_port_ips[IP_V6] = ip("fc01::aabb:ccdd:eefe");
+    check("rules-services.nft", &w);
+    w.node_port_ips[IP_V6] = ip("::");
+    w.notrack_port = 0;
+    check("rules-services-ipv4.nft", &w);
+}
+
+static void
 members_are_those_that_the_kernel_takes(void **state OVS_UNUSED)
 {
     struct cidr cidrs[] = { cidr("10.10.0.0/16"), cidr("10.10.1.0/24"),
                             cidr("2001:db8:10::/48") };
     struct cidr node = cidr("192.0.2.2/32");
+    struct rules_port node_port = { ip("0.0.0.0"), PROTO_SCTP, 30080 };
+    struct rules_port external = { ip("2001:db8::10"), PROTO_UDP, 53 };
     struct memberset sets[N_RULES_SETS];
     struct ds ds = DS_EMPTY_INITIALIZER;
 
@@ -108,12 +123,19 @@ members_are_those_that_the_kernel_takes(void **state OVS_UNUSED)
         memberset_add(&sets[RULES_POD_CIDRS], &cidrs[i]);
     }
     memberset_add(&sets[RULES_NODES], &node);
+    memberset_add(&sets[RULES_NODE_PORT_ADDRS], &node);
+    memberset_add_port(&sets[RULES_NODE_PORTS], &node_port);
+    memberset_add_port(&sets[RULES_EXTERNAL], &external);
     rulestext_members(sets, &ds);
     assert_string_equal(
         ds_cstr(&ds),
         "add element inet ofproxyd pod_cidrs_ipv4 { 10.10.0.0/16 }\n"
         "add element inet ofproxyd pod_cidrs_ipv6 { 2001:db8:10::/48 }\n"
-        "add element inet ofproxyd nodes_ipv4 { 192.0.2.2 }\n");
+        "add element inet ofproxyd nodes_ipv4 { 192.0.2.2 }\n"
+        "add element inet ofproxyd node_port_addrs_ipv4 { 192.0.2.2 }\n"
+        "add element inet ofproxyd node_ports_ipv4 { 132 . 30080 }\n"
+        "add element inet ofproxyd external_ipv6 { 2001:db8::10 . 17 . 53 "
+        "}\n");
     ds_destroy(&ds);
     for (size_t i = 0; i < N_RULES_SETS; i++) {
         memberset_uninit(&sets[i]);
@@ -139,6 +161,7 @@ main(void)
         cmocka_unit_test(both_families_have_all_rules),
         cmocka_unit_test(what_a_node_lacks_has_no_rule),
         cmocka_unit_test(e18_without_a_udp_tunnel_nothing_bypasses_tracking),
+        cmocka_unit_test(node_ports_and_external_addresses_are_led_in),
         cmocka_unit_test(members_are_those_that_the_kernel_takes),
         cmocka_unit_test(only_plain_names_stand_in_rules),
     };
