@@ -10,6 +10,7 @@
 
 #include "hostnl.h"
 #include "ofproxyd/host/host.h"
+#include "procsys.h"
 
 /* Dumps that another program's changes made inconsistent are repeated so
  * often. */
@@ -200,6 +201,9 @@ host_cleanup(const char *gateway, struct ds *done, struct ds *left,
     remove_all(&c, HOSTNL_ROUTE, 0);
     error = hostnl_link_get(c.nl, gateway, &link);
     if (!error) {
+        struct procsys ps = { .uplink_strict = false };
+
+        procsys_set_localhost(&ps, gateway, false);
         remove_all(&c, HOSTNL_NEIGH, link.ifindex);
         remove_all(&c, HOSTNL_ADDR, link.ifindex);
     } else if (error != ENODEV) {

@@ -13,6 +13,7 @@ ROUTES = ["default via %s dev gw0 proto 201 onlink" % VIA,
           "default via %s dev gw0 proto 201 metric 1024 onlink pref medium"
           % VIA6]
 ALL = BASIC + MARKED
+LOCALNET = "net.ipv4.conf.gw0.route_localnet"
 # Each with the family's option.
 HANDS = {
     "rule": "%s rule del pref 201",
@@ -110,10 +111,12 @@ def test_d34_clean_up_removes_it_and_nothing_else(host, start):
     for command in FOREIGN:
         host.ip(*command.split())
     theirs = rules(host)
-    start(*ALL).stop()
+    start(*ALL, "localhost 1").stop()
+    assert sysctl(host, LOCALNET) == "1"
     probe = start()
     probe.send("gateway gw0")
     lines = probe.other("cleanup")
+    assert sysctl(host, LOCALNET) == "0"
     assert lines[-1] == "ok"
     for line in ("removed IPv4 routing rule 201 to table 2010201",
                  "removed IPv6 routing rule 201 to table 2010201",
@@ -134,14 +137,13 @@ def test_what_is_wanted_can_change_again_and_again(host, start):
 
 
 def test_127_0_0_1_is_let_out_only_while_it_is_served(host, start):
-    name = "net.ipv4.conf.gw0.route_localnet"
     probe = start(*ALL)
-    assert sysctl(host, name) == "0"
+    assert sysctl(host, LOCALNET) == "0"
     for value in "101":
         probe.send("localhost " + value)
-        wait_for(lambda value=value: sysctl(host, name) == value, SOON,
+        wait_for(lambda value=value: sysctl(host, LOCALNET) == value, SOON,
                  "the setting", probe)
     probe.stop()
     # Of an earlier run that served it.
     start(*ALL)
-    assert sysctl(host, name) == "0"
+    assert sysctl(host, LOCALNET) == "0"

@@ -127,10 +127,10 @@ bool host_gateway_is_lost(const struct host *);
 
 /* Removes what is ours from the host: rules, routes on whatever link, and
  * addresses and neighbours of the link 'gateway', all known by HOST_RTPROT.
- * Kernel settings stay.  Appends a line to 'done' for each thing that is
- * removed, and one to 'left' for what may be ours but can't be told, which
- * stays: addresses of kernels before 5.18.  Blocks until that is done; needs
- * no struct host, of which none should run.
+ * Kernel settings stay, but for that of host_set_localhost().  Appends a line
+ * to 'done' for each thing that is removed, and one to 'left' for what may be
+ * ours but can't be told, which stays: addresses of kernels before 5.18.
+ * Blocks until that is done; needs no struct host, of which none should run.
  *
  * What can't be removed does not stop the rest.  Returns 0, also if there was
  * nothing, or a positive errno value with 'err' set. */
