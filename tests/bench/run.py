@@ -14,6 +14,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 # pylint: disable=wrong-import-position
+import affinity                 # noqa: E402
 import between                  # noqa: E402
 import changes                  # noqa: E402
 import cold                     # noqa: E402
@@ -27,6 +28,7 @@ import takeover                 # noqa: E402
 from figures import Table       # noqa: E402
 
 BENCHMARKS = {
+    "affinity": affinity.run,
     "cold": cold.run, "latency": changes.run_latency,
     "sustained": changes.run_sustained, "flat": changes.run_flat,
     "memory": life.run_memory, "restart": life.run_restart,
