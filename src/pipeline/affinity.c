@@ -14,10 +14,10 @@
  *
  * The switch forgets what a flow has taught it when the flow goes: with the
  * endpoint, exactly its clients.  It finds them by the learned flows' cookie,
- * in which therefore stands what the memory is of: group, endpoint, and the
- * timeout, since a learned flow keeps the timeout that it began with.  So
- * another timeout begins with an empty memory, instead of holding who came
- * before for as long as the old one said. */
+ * in which therefore stands what the memory is of: group and endpoint.  The
+ * timeout does not, so that another one leaves the memory as it is; a learned
+ * flow keeps the timeout that it began with, and the daemon, which reviews
+ * what was learned, gives it the new one. */
 
 #include "build.h"
 
@@ -119,18 +119,16 @@ render_select(const struct pipe_service *svc, uint32_t group_id,
 /* What is learned. */
 
 static uint64_t
-learned_cookie(const struct pipe_service *svc, uint32_t group_id,
-               const struct eps *eps)
+learned_cookie(uint32_t group_id, const struct eps *eps)
 {
-    uint8_t bytes[10];
+    uint8_t bytes[6];
     uint64_t hash = 0;
 
     for (int i = 0; i < 4; i++) {
         bytes[i] = (uint8_t) (group_id >> 8 * i);
-        bytes[4 + i] = (uint8_t) (svc->affinity_s >> 8 * i);
     }
-    bytes[8] = (uint8_t) (eps->port >> 8);
-    bytes[9] = (uint8_t) eps->port;
+    bytes[4] = (uint8_t) (eps->port >> 8);
+    bytes[5] = (uint8_t) eps->port;
     for (uint32_t basis = 0; basis < 2; basis++) {
         uint32_t half = stable_hash(&eps->ip, sizeof eps->ip, basis);
 
@@ -210,6 +208,8 @@ put_learn(struct ofpbuf *ofpacts, const struct pipe_service *svc,
     learn->cookie = htobe64(cookie);
     if (svc->affinity_s <= PIPE_AFFINITY_MAX_S) {
         learn->idle_timeout = svc->affinity_s;
+    } else {
+        learn->hard_timeout = pipe_affinity_hard_s(svc->affinity_s);
     }
     put_number(ofpacts, NX_LEARN_DST_MATCH, whole(mf_from_id(MFF_ETH_TYPE)),
                v4 ? ETH_TYPE_IP : ETH_TYPE_IPV6);
@@ -243,7 +243,7 @@ render_endpoint(const struct pipe_service *svc, uint32_t group_id,
     }
     build_match_field(b, PIPE_F_EP_PORT, eps->port);
     build_match_bits(b, PIPE_F_EP_STATE, HAS_ENDPOINT);
-    put_learn(&b->ofpacts, svc, learned_cookie(svc, group_id, eps));
+    put_learn(&b->ofpacts, svc, learned_cookie(group_id, eps));
     build_endpoint_ct(&b->ofpacts, svc, eps);
     build_done(b);
 }

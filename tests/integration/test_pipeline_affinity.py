@@ -186,18 +186,18 @@ def test_the_time_runs_from_the_last_new_connection(node, family):
              node.dump)
 
 
-@pytest.mark.parametrize("seconds", [1, 65535, 65536, 86400])
-def test_the_timeout_is_exact(node, seconds):
-    """As long as a flow can have it; above, it is the daemon's to end."""
+@pytest.mark.parametrize("seconds,hard", [
+    (1, 0), (65535, 0), (65536, 61936), (69135, 65535), (86400, 65535)])
+def test_the_timeout_is_exact(node, seconds, hard):
+    """As long as a flow can have it; above, the daemon makes it longer."""
     node.serve(service(affinity=seconds))
     node.load()
     stop_clock(node)
     pod(node).open(CLUSTER_IP[4])
     flow, = learned(node)
-    if seconds > 65535:
-        assert "timeout" not in flow
-    else:
-        assert "idle_timeout=%d," % seconds in flow
+    assert ("hard_timeout=%d," % hard if hard
+            else " idle_timeout=%d," % seconds) in flow
+    assert flow.count("timeout=") == 1
 
 
 @FAMILIES
@@ -270,19 +270,23 @@ def test_switched_off_all_is_forgotten_and_on_again_begins_anew(node):
 
 @pytest.mark.parametrize("before,after", [(1000, 10), (10, 1000),
                                           (86400, 10), (10, 86400)])
-def test_another_timeout_applies_from_now_on(node, before, after):
-    """Also to who was there before: nobody is held by the old one."""
-    svc = service(affinity=before)
+def test_another_timeout_leaves_the_memory_as_it_is(node, before, after):
+    """Who comes has the new one; the daemon gives it to the others."""
+    svc = service(affinity=before, n=30)
     node.serve(svc)
     node.load()
     client = pod(node)
-    client.open(CLUSTER_IP[4])
+    first = client.open(CLUSTER_IP[4])
+    old, = learned(node)
     svc.affinity = after
     node.update()
-    wait_for(lambda: not learned(node), 10, "the old memory to go", node.dump)
-    client.open(CLUSTER_IP[4])
-    flow, = wait_for(lambda: learned(node), 10, "a new memory", node.dump)
-    assert ("idle_timeout=%d," % after in flow) == (after < 65536)
+    assert client.open(CLUSTER_IP[4]) == first
+    outside(node, 1).open(CLUSTER_IP[4])
+    kept, new = sorted(learned(node), key=lambda flow:
+                       flow.split("priority")[1] != old.split("priority")[1])
+    assert kept.split("priority")[1] == old.split("priority")[1]
+    for flow, seconds in ((kept, before), (new, after)):
+        assert (" idle_timeout=%d," % seconds in flow) == (seconds < 65536)
 
 
 def test_an_endpoint_without_its_flow_is_selected_anew(node):
