@@ -263,6 +263,14 @@ delete_flows(struct talk *t, struct ds *done, struct err *err)
     return error;
 }
 
+/* What a packet was about to teach the switch while flows were deleted is
+ * there now.  Nothing is said of it. */
+static int
+delete_late_flows(struct talk *t)
+{
+    return t->n_flows ? step(t, encode_delete_flows()) : 0;
+}
+
 static struct ofpbuf *
 encode_delete_group(uint32_t id)
 {
@@ -363,6 +371,9 @@ swclean_openflow(const struct swclean_cfg *cfg, bool marked, struct ds *done,
         error = delete_flows(&t, done, err);
         if (!error) {
             error = delete_groups(&t, done, err);
+        }
+        if (!error) {
+            error = delete_late_flows(&t);
         }
         if (!error && (marked || t.n_flows || t.n_groups)) {
             error = delete_meter(&t, done, err);
