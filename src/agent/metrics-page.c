@@ -9,6 +9,8 @@
 
 #include "agent-private.h"
 #include "metrics.h"
+#include "ofproxyd/kube/events.h"
+#include "stale.h"
 
 /* Counters of groups are not asked for more often. */
 #define ASK_EVERY_MS 5000
@@ -61,7 +63,8 @@ put_events(const struct agent *a, enum model_kind kind, enum metric_id pending,
 }
 
 static void
-put_kube_proxy(const struct agent *a, struct ds *ds)
+put_kube_proxy(const struct agent *a, const struct metrics_units *us,
+               struct ds *ds)
 {
     const struct metrics *m = &a->metrics;
 
@@ -74,7 +77,7 @@ put_kube_proxy(const struct agent *a, struct ds *ds)
     put_events(a, MODEL_SLICES, METRIC_KP_EP_PENDING, METRIC_KP_EP_TOTAL, ds);
     put_events(a, MODEL_SERVICES, METRIC_KP_SVC_PENDING, METRIC_KP_SVC_TOTAL,
                ds);
-    metrics_put_no_local(a, ds);
+    metrics_put_no_local(us, ds);
 }
 
 static void
@@ -89,7 +92,8 @@ put_antrea_number(struct ds *ds, enum metric_id id, double value)
 }
 
 static void
-put_antrea(const struct agent *a, struct ds *ds)
+put_antrea(const struct agent *a, const struct metrics_units *us,
+           struct ds *ds)
 {
     struct metric_label label = { "ip_family", "v4" };
     struct flowtab_stats f;
@@ -100,7 +104,7 @@ put_antrea(const struct agent *a, struct ds *ds)
     label.value = "v6";
     metric_put_histogram(ds, metrics_name(METRIC_AN_SYNC), &label, 1,
                          &a->metrics.antrea_sync);
-    metrics_put_units(a, ds);
+    metrics_put_units(us, ds);
     put_antrea_number(ds, METRIC_AN_SERVICE_UPDATES,
                       (double) n_events(a, MODEL_SERVICES));
     put_antrea_number(ds, METRIC_AN_ENDPOINT_UPDATES,
@@ -242,6 +246,43 @@ put_bridge(const struct agent *a, struct ds *ds)
 }
 
 static void
+put_event_counts(const struct agent *a, struct ds *ds)
+{
+    struct kube_event_stats e;
+
+    kube_get_event_stats(a->kube, &e);
+    const struct {
+        const char *outcome;
+        uint64_t n;
+    } outcomes[] = {
+        { "created", e.n_created },
+        { "counted", e.n_counted },
+        { "failed", e.n_failures },
+        { "dropped", e.n_dropped },
+    };
+
+    metrics_begin(ds, METRIC_EVENTS);
+    for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
+        struct metric_label label = { "outcome", outcomes[i].outcome };
+
+        metrics_put(ds, METRIC_EVENTS, &label, 1, (double) outcomes[i].n);
+    }
+}
+
+/* What is taken from the switch besides flows and groups of ours. */
+static void
+put_forgotten(const struct agent *a, struct ds *ds)
+{
+    struct ofconn_stats o;
+    struct stale_stats s;
+
+    ofconn_get_stats(a->ofconn, &o);
+    stale_get_stats(a->stale, &s);
+    metrics_put_one(ds, METRIC_STALE, (double) s.n_requests);
+    metrics_put_one(ds, METRIC_FORGOTTEN, (double) o.n_forgotten);
+}
+
+static void
 put_own(const struct agent *a, struct ds *ds)
 {
     const struct metric_label version = { "version", OFPROXYD_VERSION };
@@ -260,6 +301,8 @@ put_own(const struct agent *a, struct ds *ds)
     put_api(a, ds);
     put_objects(a, ds);
     put_bridge(a, ds);
+    put_forgotten(a, ds);
+    put_event_counts(a, ds);
     metrics_put_one(ds, METRIC_ROUNDS, (double) a->n_rounds);
     metrics_begin(ds, METRIC_TURN);
     metric_put_histogram(ds, metrics_name(METRIC_TURN), NULL, 0,
@@ -302,6 +345,7 @@ bool
 agent_format_metrics(struct agent *a, struct ds *ds)
 {
     struct metrics *m = &a->metrics;
+    struct metrics_units us;
 
     if (!ofconn_awaits_group_stats(a->ofconn)
         && (!m->asked_ms || time_msec() >= m->asked_ms + ASK_EVERY_MS)) {
@@ -312,10 +356,12 @@ agent_format_metrics(struct agent *a, struct ds *ds)
         return false;
     }
     take_groups(a);
-    put_kube_proxy(a, ds);
-    put_antrea(a, ds);
+    metrics_units_init(&us, a);
+    put_kube_proxy(a, &us, ds);
+    put_antrea(a, &us, ds);
     put_own(a, ds);
-    metrics_put_services(a, ds);
+    metrics_put_services(&us, ds);
+    metrics_units_uninit(&us);
     metrics_put_process(ds, m->start_ns);
     return true;
 }

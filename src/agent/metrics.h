@@ -71,14 +71,26 @@ void metrics_put(struct ds *, enum metric_id, const struct metric_label *,
 void metrics_put_one(struct ds *, enum metric_id, double value);
 
 struct agent;
+struct unit;
 
-/* svcmetrics.c: what is told of each Service port, and of all of them. */
-void metrics_put_services(const struct agent *, struct ds *);
+/* All Service ports, gone through once for the whole page: sorting them costs
+ * as much as writing them. */
+struct metrics_units {
+    const struct agent *agent;
+    const struct unit **units;
+    size_t n, allocated;
+};
+
+/* svcmetrics.c: the ports that are there, until the agent changes. */
+void metrics_units_init(struct metrics_units *, const struct agent *);
+void metrics_units_uninit(struct metrics_units *);
+/* What is told of each Service port. */
+void metrics_put_services(const struct metrics_units *, struct ds *);
 /* kube-proxy's number of ports that a policy Local leaves without
  * endpoints. */
-void metrics_put_no_local(const struct agent *, struct ds *);
+void metrics_put_no_local(const struct metrics_units *, struct ds *);
 /* Antrea's numbers of Services and endpoints, and of conflicts. */
-void metrics_put_units(const struct agent *, struct ds *);
+void metrics_put_units(const struct metrics_units *, struct ds *);
 
 /* process.c: what is told of the process. */
 void metrics_put_process(struct ds *, int64_t start_ns);

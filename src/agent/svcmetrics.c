@@ -16,6 +16,39 @@ struct walk {
     enum metric_id id;
 };
 
+static void
+add_unit(const struct unit *u, void *units_)
+{
+    struct metrics_units *us = units_;
+
+    if (us->n == us->allocated) {
+        us->units = x2nrealloc(us->units, &us->allocated, sizeof *us->units);
+    }
+    us->units[us->n++] = u;
+}
+
+void
+metrics_units_init(struct metrics_units *us, const struct agent *a)
+{
+    *us = (struct metrics_units){ .agent = a };
+    services_for_each(a->services, NULL, NULL, add_unit, us);
+}
+
+void
+metrics_units_uninit(struct metrics_units *us)
+{
+    free(us->units);
+}
+
+static void
+for_each(const struct metrics_units *us,
+         void (*cb)(const struct unit *, void *aux), void *aux)
+{
+    for (size_t i = 0; i < us->n; i++) {
+        cb(us->units[i], aux);
+    }
+}
+
 /* Counters. */
 
 static const struct ofconn_group_stats *
@@ -41,7 +74,6 @@ find_group(const struct metrics *m, uint32_t group_id)
 static void
 put_unit(const struct walk *w, const struct unit *u, bool local, double value)
 {
-    char name[16];
     const struct metric_label labels[] = {
         { "namespace", u->ns },
         { "service", u->name },
@@ -49,11 +81,9 @@ put_unit(const struct walk *w, const struct unit *u, bool local, double value)
         { "protocol", proto_name(u->proto) },
         { "ip_family", ip_family_name(u->family) },
         { "traffic_policy", local ? "Local" : "Cluster" },
-        { "port_number", name },
     };
 
     if (value >= 0) {
-        snprintf(name, sizeof name, "%u", u->port);
         metrics_put(w->ds, w->id, labels, ARRAY_SIZE(labels), value);
     }
 }
@@ -82,23 +112,23 @@ static void
 put_endpoints(const struct unit *u, void *walk_)
 {
     put_unit(walk_, u, false, u->n_cluster);
-    put_unit(walk_, u, true, u->n_local);
+    put_unit(walk_, u, true, u->n_local ? (double) u->n_local : -1);
 }
 
 void
-metrics_put_services(const struct agent *a, struct ds *ds)
+metrics_put_services(const struct metrics_units *us, struct ds *ds)
 {
-    struct walk w = { .agent = a, .ds = ds };
+    struct walk w = { .agent = us->agent, .ds = ds };
 
     w.id = METRIC_SVC_CONNECTIONS;
     metrics_begin(ds, w.id);
-    services_for_each(a->services, NULL, NULL, put_counters, &w);
+    for_each(us, put_counters, &w);
     w.id = METRIC_SVC_BYTES;
     metrics_begin(ds, w.id);
-    services_for_each(a->services, NULL, NULL, put_counters, &w);
+    for_each(us, put_counters, &w);
     w.id = METRIC_SVC_ENDPOINTS;
     metrics_begin(ds, w.id);
-    services_for_each(a->services, NULL, NULL, put_endpoints, &w);
+    for_each(us, put_endpoints, &w);
 }
 
 /* Numbers. */
@@ -121,12 +151,12 @@ count_unit(const struct unit *u, void *sums_)
 }
 
 void
-metrics_put_units(const struct agent *a, struct ds *ds)
+metrics_put_units(const struct metrics_units *us, struct ds *ds)
 {
     static const char *const families[] = { [IP_V4] = "v4", [IP_V6] = "v6" };
-    struct sums s = { .agent = a };
+    struct sums s = { .agent = us->agent };
 
-    services_for_each(a->services, NULL, NULL, count_unit, &s);
+    for_each(us, count_unit, &s);
     metrics_begin(ds, METRIC_AN_SERVICES);
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         struct metric_label label = { "ip_family", families[f] };
@@ -177,11 +207,11 @@ count_no_local(const struct unit *u, void *sums_)
 }
 
 void
-metrics_put_no_local(const struct agent *a, struct ds *ds)
+metrics_put_no_local(const struct metrics_units *us, struct ds *ds)
 {
-    struct sums s = { .agent = a };
+    struct sums s = { .agent = us->agent };
 
-    services_for_each(a->services, NULL, NULL, count_no_local, &s);
+    for_each(us, count_no_local, &s);
     metrics_begin(ds, METRIC_KP_NO_LOCAL);
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         struct metric_label labels[] = {
