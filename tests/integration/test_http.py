@@ -9,6 +9,7 @@ import time
 import pytest
 
 from support import httpclient, objects
+from support.daemon import binary
 from support.objects import endpoint, slice_
 from support.rig import Rig, own_node
 from support.wait import wait_for
@@ -393,3 +394,47 @@ def test_a_scrape_asks_the_switch_and_waits_for_no_answer(rig):
     again = time.monotonic()
     metrics(rig)
     assert .5 < time.monotonic() - again < 3
+
+
+def test_g4_health_checks_listen_on_addresses_of_node_ports_only(tmp_path):
+    """And follow them as they come and go."""
+    with Rig(tmp_path / "rig", antreaProxy={
+            "proxyAll": True,
+            "nodePortAddresses": ["192.0.2.0/24", "2001:db8:2::/64"]}) as rig:
+        rig.api.apply(own_node())
+        rig.api.apply(lb_service(
+            clusterIPs=["10.96.0.10", "2001:db8:96::10"],
+            ipFamilies=["IPv4", "IPv6"]))
+        rig.ns.ip("addr", "add", "198.51.100.5/24", "dev", "eth0")
+        rig.start_daemon()
+
+        def wait_listening(*addresses):
+            wait_for(lambda: listens(rig, CHECK) == sorted(addresses), 10,
+                     str(addresses),
+                     lambda: str(listens(rig, CHECK)) + rig.dump())
+
+        wait_listening("192.0.2.11")
+        rig.ns.ip("addr", "add", "192.0.2.12/24", "dev", "eth0")
+        rig.ns.ip("addr", "add", "2001:db8:2::5/64", "dev", "eth0", "nodad")
+        wait_listening("192.0.2.11", "192.0.2.12", "[2001:db8:2::5]")
+        rig.ns.ip("addr", "del", "192.0.2.12/24", "dev", "eth0")
+        wait_listening("192.0.2.11", "[2001:db8:2::5]")
+        assert get(rig, CHECK, address="192.0.2.11").status == 503
+        assert get(rig, CHECK, address="2001:db8:2::5").status == 503
+    rig.check_quiet()
+
+
+def test_p10_packet_rules_that_fail_hold_up_no_flow(tmp_path):
+    """Whatever goes wrong between daemon and kernel."""
+    with Rig(tmp_path / "rig", antreaProxy={"proxyAll": True}) as rig:
+        rig.daemon.wrapper = (
+            "env", "LD_PRELOAD=%s" % (binary().parent / "tests/netfault.so"),
+            "NETFAULT_AT=1", "NETFAULT_COUNT=1000000", "NETFAULT_HOW=send")
+        rig.api.apply(own_node())
+        rig.api.apply(lb_service())
+        rig.api.apply(slice_("ns1", "svc-a", [endpoint("10.10.1.5", "n1")]))
+        rig.daemon.start()
+        wait_for(lambda: "switch: FOLLOW" in rig.daemon.appctl("sync"), 10,
+                 "the bridge", rig)
+        rig.wait_lookup("10.96.0.10", ["10.10.1.5:80"])
+        assert "in sync: no" in rig.daemon.appctl("sync")
