@@ -9,7 +9,7 @@ import time
 import pytest
 
 from support import httpclient, objects
-from support.daemon import binary
+from support.daemon import ROOT, binary
 from support.objects import endpoint, slice_
 from support.rig import Rig, own_node
 from support.wait import wait_for
@@ -438,3 +438,18 @@ def test_p10_packet_rules_that_fail_hold_up_no_flow(tmp_path):
                  "the bridge", rig)
         rig.wait_lookup("10.96.0.10", ["10.10.1.5:80"])
         assert "in sync: no" in rig.daemon.appctl("sync")
+
+
+def test_every_metric_is_documented(rig):
+    """docs/metrics.md has a row for each, with its type and labels."""
+    rig.api.apply(lb_service())
+    rig.api.apply(slice_("ns1", "svc-a", [endpoint("10.10.1.5", "n1")]))
+    rig.start_daemon()
+    rows = ["| `%s` | %s | %s | %s |" % (
+        name, family.type, ", ".join(sorted(labels_of(family))), family.help)
+        for name, family in metrics(rig).items()]
+    text = (ROOT / "docs" / "metrics.md").read_text()
+    found = [line for line in text.splitlines()
+             if line.startswith(("| `kubeproxy_", "| `antrea_", "| `ofproxyd_",
+                                 "| `process_")) and line.count("|") == 5]
+    assert found == rows, "\n".join(rows)
