@@ -36,6 +36,7 @@ GROUP_COMMANDS = {0: "add", 1: "modify", 2: "delete", 3: "insert-bucket",
                   5: "remove-bucket", 0x8000: "put"}
 MULTIPARTS = {1: "flow", 6: "group-stats", 7: "group-desc",
               10: "meter-config", 16: "flow-monitor"}
+EXPERIMENTS = {(0x2320, 32): "ct-flush"}      # (vendor, subtype).
 ACTION_GROUP = 22
 TO_SWITCH, FROM_SWITCH = "to", "from"
 
@@ -62,6 +63,9 @@ class Message:
             number, = struct.unpack_from("!H", self.data, 8)
             return "%s %s" % (MULTIPARTS.get(number, number),
                               self.type.split("-")[1])
+        if self.type == "experimenter":
+            return EXPERIMENTS.get(struct.unpack_from("!II", self.data, 8),
+                                   self.type)
         if self.inner[1] == 14:
             return "flow " + FLOW_COMMANDS[self.inner[25]]
         if self.inner[1] == 15:

@@ -15,7 +15,10 @@ sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET,
 sock.bind(("", source))
 print("ready", flush=True)
 while True:
-    sock.sendto(b"x", (host, port))
+    try:
+        sock.sendto(b"x", (host, port))
+    except OSError:             # There may be no route for a moment.
+        pass
     time.sleep(0.01)
 """
 

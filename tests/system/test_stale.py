@@ -45,8 +45,8 @@ def wait_quiet(cluster):
 
 
 @BOTH
-def test_a_fixed_source_port_moves_to_the_new_endpoint(cluster, family):
-    """E1: the client never closes its socket."""
+def test_e1_a_fixed_source_port_moves_to_the_new_endpoint(cluster, family):
+    """The client never closes its socket."""
     client, old, new = cluster.pods
     service = cluster.service([at(old)])
     with service.client(client, "stream", family, interval=0.01,
@@ -61,8 +61,8 @@ def test_a_fixed_source_port_moves_to_the_new_endpoint(cluster, family):
 
 
 @BOTH
-def test_none_is_left_after_scaling_to_zero(cluster, family):
-    """E3: a sender that never pauses keeps no entry alive; a client is
+def test_e3_none_is_left_after_scaling_to_zero(cluster, family):
+    """A sender that never pauses keeps no entry alive; a client is
     told."""
     client, web = cluster.pods[:2]
     service = cluster.service([at(web)])
@@ -77,8 +77,8 @@ def test_none_is_left_after_scaling_to_zero(cluster, family):
 
 
 @BOTH
-def test_none_is_left_of_a_deleted_service(cluster, family):
-    """E4: and one of the same address begins anew."""
+def test_e4_none_is_left_of_a_deleted_service(cluster, family):
+    """And one of the same address begins anew."""
     client, old, new = cluster.pods
     service = cluster.service([at(old)])
     with OneWay(client, service.of(family), PORT, SOURCE_PORT):
@@ -93,8 +93,8 @@ def test_none_is_left_of_a_deleted_service(cluster, family):
 
 
 @BOTH
-def test_packets_before_the_service_are_no_obstacle(cluster, family):
-    """E15: what went by untranslated is translated as soon as it can be."""
+def test_e15_packets_before_the_service_are_no_obstacle(cluster, family):
+    """What went by untranslated is translated as soon as it can be."""
     client, web = cluster.pods[:2]
     other = cluster.service([at(web)])
     address = objects.nth(SERVICE_CIDRS[family], other.number + 1)
@@ -150,8 +150,8 @@ def test_an_endpoint_that_serves_keeps_its_streams(cluster, family):
 
 @BOTH
 @pytest.mark.parametrize("hard", [False, True])
-def test_streams_live_through_a_restart(cluster, family, hard):
-    """C25: nothing changed, so nothing is removed."""
+def test_c25_streams_live_through_a_restart(cluster, family, hard):
+    """Nothing changed, so nothing is removed."""
     client, web, other = cluster.pods
     service = cluster.service([at(web), at(other)])
     with service.client(client, "stream", family, interval=0.01) as stream:
@@ -186,8 +186,8 @@ def test_what_went_during_an_absence_is_found(cluster, family):
             5, "the end of the entries", cluster.daemon)
 
 
-def test_tcp_is_left_alone(cluster):
-    """E12, E13: a connection may end in peace; new ones go elsewhere."""
+def test_e12_e13_tcp_is_left_alone(cluster):
+    """A connection may end in peace; new ones go elsewhere."""
     client, old, new = cluster.pods
     service = cluster.service([at(old)])
     with Client(client, "hold", service.of(4), PORT, interval=0.01) as held:

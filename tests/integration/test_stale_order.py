@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the daemon tells the switch to forget connections, and what it does if
+that fails.  (tests/system/test_stale.py has real connections.)"""
+import pytest
+
+from support import objects
+from support.wait import wait_for
+
+VIP = "10.96.0.10"
+OLD, NEW = "10.10.9.1", "10.10.9.2"
+INVALID_GROUP, BAD_EXPERIMENTER = (6, 1), (1, 3)        # Of OFPT_ERROR.
+FEW = 4                         # As many passes as there are at least.
+
+
+def dns(rig, *addresses):
+    """A Service of UDP with these endpoints."""
+    with rig.api.batch():
+        rig.api.apply(objects.service("ns1", "dns", [(53, "dns", "UDP")],
+                                      [VIP]))
+        rig.api.apply(objects.slice_(
+            "ns1", "dns", [objects.endpoint(a, "n2") for a in addresses],
+            [(53, "dns", "UDP")]))
+
+
+def is_flush(message):
+    """For OfShim's rules."""
+    return message.what == "ct-flush"
+
+
+def flushes(rig):
+    """Those that have been sent."""
+    return [m for m in rig.shim.to_switch() if is_flush(m)]
+
+
+def wait_quiet(rig):
+    """Waits until nothing is to be forgotten any more."""
+    wait_for(lambda: "0 changes wait, 0 are in passes"
+             in rig.daemon.appctl("sync"), 10, "the last pass", rig)
+
+
+@pytest.fixture(name="started")
+def _started(rig):
+    """A rig whose Service has the old endpoint; what was sent is forgotten."""
+    dns(rig, OLD)
+    rig.start_daemon()
+    wait_quiet(rig)
+    assert not flushes(rig)
+    rig.shim.clear()
+    return rig
+
+
+def test_connections_go_after_the_switch_has_confirmed(started):
+    """And in passes, a barrier behind each."""
+    rig = started
+    dns(rig, NEW)
+    rig.wait_settled()
+    wait_quiet(rig)
+    order = [m.what for m in rig.shim.messages()
+             if m.what in ("commit-reply", "ct-flush")]
+    first = order.index("ct-flush")
+    assert order[:first] == ["commit-reply"]
+    assert len(flushes(rig)) == 16
+    for text in (VIP, OLD):
+        part = bytes(map(int, text.split(".")))
+        assert all(b"\xff\xff" + part in m.data for m in flushes(rig))
+    assert all(b"\x0a\x0a\x09\x02" not in m.data for m in flushes(rig))
+
+
+def test_nothing_goes_when_nothing_has_gone(started):
+    """An endpoint more, another Service; and of TCP nothing at all."""
+    rig = started
+    dns(rig, OLD, NEW)
+    for addresses in (["10.10.9.3"], [], ["10.10.9.4"]):
+        with rig.api.batch():
+            rig.api.apply(objects.service("ns1", "web", [80], ["10.96.0.11"]))
+            rig.api.apply(objects.slice_(
+                "ns1", "web", [objects.endpoint(a, "n2") for a in addresses]))
+        rig.wait_settled()
+    rig.api.delete("services", "ns1", "web")
+    rig.wait_settled()
+    wait_quiet(rig)
+    assert not flushes(rig)
+
+
+def test_b20_what_has_to_go_is_not_forgotten_after_a_refusal(started):
+    """The endpoint goes while the switch refuses the group."""
+    rig = started
+    refusal = rig.shim.refuse(lambda m: m.what == "group put",
+                              *INVALID_GROUP, count=3)
+    rig.daemon.allow("the switch refuse")
+    dns(rig, NEW)
+    wait_for(lambda: refusal.hits, 10, "the refusal", rig)
+    wait_for(lambda: rig.daemon.in_sync(), 20, "the next try", rig)
+    wait_quiet(rig)
+    order = [m.what for m in rig.shim.messages()
+             if m.what in ("commit-reply", "ct-flush", "error")]
+    assert order.index("ct-flush") > order.index("commit-reply")
+    assert order.count("error") == 3 and order[:3] == ["error"] * 3
+    assert len(flushes(rig)) == 16
+
+
+def test_b20_what_has_to_go_is_not_forgotten_with_the_connection(started):
+    """It breaks with the first removal, and with one in the middle."""
+    rig = started
+    rig.daemon.allow("connection given up")
+    for number, address in enumerate((NEW, OLD)):
+        rig.shim.clear()
+        seen = []
+        cut = rig.shim.cut_on(
+            lambda m, s=seen, n=number: is_flush(m)
+            and (s.append(m) or len(s) > 5 * n))
+        dns(rig, address)
+        wait_for(lambda c=cut: c.hits, 10, "the cut", rig)
+        rig.wait_settled()
+        wait_quiet(rig)
+        assert len(flushes(rig)) >= 16 + 5 * number
+
+
+def test_a_switch_that_cannot_is_told_of_once(started):
+    """Open vSwitch before 3.1."""
+    rig = started
+    rig.daemon.allow("can't forget single connections")
+    rig.shim.refuse(is_flush, *BAD_EXPERIMENTER, count=None)
+    for addresses in ((NEW,), (OLD,), ()):
+        dns(rig, *addresses)
+        rig.wait_settled()
+        wait_quiet(rig)
+    lines = [line for line in rig.daemon.log_lines()
+             if "can't forget single connections" in line]
+    assert len(lines) == 1
+    assert len(flushes(rig)) == 3
+
+
+def test_1000_endpoints_are_no_16000_requests(started):
+    """Some passes over the most of them; one request for all of them."""
+    rig = started
+    many = ["10.10.%d.%d" % (16 + i // 250, 1 + i % 250) for i in range(1000)]
+    dns(rig, NEW, *many)
+    rig.wait_settled()
+    wait_quiet(rig)
+    rig.shim.clear()
+    dns(rig, NEW)
+    rig.wait_settled()
+    wait_quiet(rig)
+    assert len(flushes(rig)) == FEW * 1000
+    dns(rig, NEW, *many)
+    rig.wait_settled()
+    wait_quiet(rig)
+    rig.shim.clear()
+    dns(rig)
+    rig.wait_settled()
+    wait_quiet(rig)
+    assert len(flushes(rig)) == 16
