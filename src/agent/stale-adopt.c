@@ -103,33 +103,6 @@ note_group(const struct fitem *have, void *relics_)
     free(eps);
 }
 
-/* The ports that have an address of 'was' now may have its connections. */
-static void
-inherit(struct stale *st, const struct port *was)
-{
-    for (size_t i = 0; i < was->addrs.n; i++) {
-        const struct addr *addr = &was->addrs.a[i];
-        uint32_t hash = stale_hash_claim(was->family, was->proto, addr);
-        struct claim *claim;
-
-        HMAP_FOR_EACH_WITH_HASH (claim, node, hash, &st->claims) {
-            struct port *port = CONST_CAST(struct port *, claim->port);
-
-            if (port->family != was->family || port->proto != was->proto
-                || addr_compare(claim->addr, addr)) {
-                continue;
-            }
-            for (size_t j = 0; j < was->used.n; j++) {
-                if (addrset_has(&port->alive, &was->used.a[j])) {
-                    addrset_push(&port->used, &was->used.a[j].ip,
-                                 was->used.a[j].port);
-                }
-            }
-            addrset_sort(&port->used);
-        }
-    }
-}
-
 /* NodePorts were served on the node's addresses of then. */
 static void
 adopt(struct stale *st, struct relic *relic, const struct addrset *node_ips)
@@ -142,7 +115,7 @@ adopt(struct stale *st, struct relic *relic, const struct addrset *node_ips)
     if (relic->other) {
         return;
     }
-    inherit(st, was);
+    stale_inherit(st, was);
 
     n = was->addrs.n;
     for (size_t i = 0; i < n; i++) {

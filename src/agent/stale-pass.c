@@ -179,12 +179,27 @@ is_urgent(const struct job *job)
     return job->addrs.n;
 }
 
+/* What is spared now may go later. */
+static void
+inherit(struct stale *st, const struct job *job)
+{
+    const struct port was = {
+        .family = job->family,
+        .proto = job->proto,
+        .addrs = job->addrs,
+        .used = job->eps,
+    };
+
+    stale_inherit(st, &was);
+}
+
 static void
 begin(struct stale *st, struct job *job, long long int now_ms)
 {
     hmap_remove(&st->waiting, &job->node);
     stale_expand(st, &job->addrs, job->family, false);
     stale_expand(st, &job->fresh, job->family, false);
+    inherit(st, job);
     job->i = job->j = job->n_requests = 0;
     job->n_done = 0;
     job->first_ms = job->next_ms = now_ms;
@@ -238,6 +253,7 @@ begin_some(struct stale *st, long long int now_ms)
 static void
 end_pass(struct stale *st, struct job *job, long long int now_ms)
 {
+    inherit(st, job);
     if (!job->n_done++) {
         job->n_passes = choose_n_passes(MAX(job->n_requests, st->n_active));
     }

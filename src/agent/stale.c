@@ -190,6 +190,44 @@ stale_expand(const struct stale *st, struct addrset *set,
     addrset_move(set, &out);
 }
 
+static void
+inherit_at(struct stale *st, const struct port *was, const struct addr *addr)
+{
+    uint32_t hash = stale_hash_claim(was->family, was->proto, addr);
+    struct claim *claim;
+
+    HMAP_FOR_EACH_WITH_HASH (claim, node, hash, &st->claims) {
+        struct port *port = claim->port;
+
+        if (port->family != was->family || port->proto != was->proto
+            || addr_compare(claim->addr, addr)) {
+            continue;
+        }
+        for (size_t i = 0; i < was->used.n; i++) {
+            const struct addr *ep = &was->used.a[i];
+
+            if (addrset_has(&port->alive, ep)) {
+                addrset_push(&port->used, &ep->ip, ep->port);
+            }
+        }
+        addrset_sort(&port->used);
+    }
+}
+
+void
+stale_inherit(struct stale *st, const struct port *was)
+{
+    for (size_t i = 0; i < was->addrs.n; i++) {
+        const struct addr *addr = &was->addrs.a[i];
+        const struct addr node_port = { .port = addr->port };
+
+        inherit_at(st, was, addr);
+        if (stale_is_node_ip(st, &addr->ip)) {
+            inherit_at(st, was, &node_port);
+        }
+    }
+}
+
 /* Connections of 'port' from 'addrs' to 'eps' are stale. */
 static void
 note_stale(struct stale *st, const struct port *port,

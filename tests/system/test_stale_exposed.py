@@ -145,7 +145,8 @@ def senders(ways):
 
 
 @BOTH
-def test_e6_e7_e9_e10_d14_every_kind_of_address_is_cleared(cluster, exposed, family):
+def test_e6_e7_e9_e10_d14_every_kind_of_address_is_cleared(cluster, exposed,
+                                                          family):
     """Of an endpoint that goes; then of all; then of
     the Service."""
     old, new = cluster.pods[1:]
