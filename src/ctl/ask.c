@@ -72,14 +72,17 @@ ask_find_switch(const char *run_dir)
 {
     char *pidfile = xasprintf("%s/ovs-vswitchd.pid", run_dir);
     FILE *stream = fopen(pidfile, "r");
+    char line[32] = "";
+    unsigned int pid;
     char *path;
-    int pid;
 
-    if (stream && fscanf(stream, "%d", &pid) == 1 && pid > 0) {
-        path = xasprintf("%s/ovs-vswitchd.%d.ctl", run_dir, pid);
-    } else {
-        path = xasprintf("%s/ovs-vswitchd.ctl", run_dir);
+    if (stream && !fgets(line, sizeof line, stream)) {
+        line[0] = '\0';
     }
+    line[strcspn(line, "\n")] = '\0';
+    path = str_to_uint(line, 10, &pid)
+               ? xasprintf("%s/ovs-vswitchd.%u.ctl", run_dir, pid)
+               : xasprintf("%s/ovs-vswitchd.ctl", run_dir);
     if (stream) {
         fclose(stream);
     }

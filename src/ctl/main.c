@@ -157,8 +157,9 @@ run(const struct args *args, const char *daemon, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
         const struct command *c = &commands[i];
+        bool is_it = !strcmp(c->name, args->word[0]);
 
-        if (strcmp(c->name, args->word[0])) {
+        if (!is_it) {
             continue;
         } else if (args->n - 1 < c->min || args->n - 1 > c->max) {
             err_set(err, "usage: ofproxyctl %s %s", c->name, c->usage);

@@ -67,10 +67,11 @@ static bool
 put_flow_words(const struct trace *t, const char *line, struct ds *ds)
 {
     const char *cookie = strstr(line, ", cookie 0x");
-    unsigned int table, n = 0;
+    uint32_t table;
+    const char *rest = words_scan(line, "", &table);
     char word[32];
 
-    if (sscanf(line, "%u. %n", &table, &n) != 1 || !n) {
+    if (!rest || rest[0] != '.' || rest[1] != ' ') {
         return false;
     }
     ds_put_format(ds, "%s: ", pipe_table_name(table));
@@ -92,7 +93,7 @@ put_line_words(struct trace *t, const char *line, struct ds *ds)
 
     if (put_flow_words(t, line, ds)) {
         return;
-    } else if (sscanf(line, "group:%" SCNu32, &n) == 1) {
+    } else if (words_scan(line, "group:", &n)) {
         t->group = n;
         t->no_live_bucket = false;
         snprintf(word, sizeof word, "group:%" PRIu32, n);
@@ -100,7 +101,7 @@ put_line_words(struct trace *t, const char *line, struct ds *ds)
     } else if (!strncmp(line, "-> no live bucket", 17)) {
         t->no_live_bucket = true;
         ds_put_cstr(ds, "the datapath chooses by a hash of the packet");
-    } else if (sscanf(line, "-> output port is %" SCNu32, &n) == 1) {
+    } else if (words_scan(line, "-> output port is ", &n)) {
         snprintf(word, sizeof word, "port:%" PRIu32, n);
         put_name(t, word, ds);
         ds_clear(&t->out);

@@ -4,7 +4,9 @@
 
 #include "words.h"
 
-#include <stdio.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <packets.h>
@@ -56,15 +58,35 @@ words_put_bits(const char *reg, uint32_t value, uint32_t mask, struct ds *ds)
     }
 }
 
+const char *
+words_scan(const char *text, const char *prefix, uint32_t *ret)
+{
+    size_t n = strlen(prefix);
+    bool begins = !strncmp(text, prefix, n);
+    unsigned long long int number;
+    char *end;
+
+    if (!begins || !isdigit((unsigned char) text[n])) {
+        return NULL;
+    }
+    errno = 0;
+    number = strtoull(text + n, &end, 0);
+    if (errno || number > UINT32_MAX) {
+        return NULL;
+    }
+    *ret = (uint32_t) number;
+    return end;
+}
+
 void
 words_put_action(const char *action, struct ds *ds)
 {
     uint32_t value, mask = UINT32_MAX;
-    char reg[16];
+    const char *p = words_scan(action, "set_field:", &value), *next;
 
-    if (sscanf(action, "set_field:%x/%x->%15[a-z_0-9]", &value, &mask, reg)
-            == 3
-        || sscanf(action, "set_field:%x->%15[a-z_0-9]", &value, reg) == 2) {
-        words_put_bits(reg, value, mask, ds);
+    next = p ? words_scan(p, "/", &mask) : NULL;
+    p = next ? next : p;
+    if (p && !strncmp(p, "->", 2)) {
+        words_put_bits(p + 2, value, mask, ds);
     }
 }

@@ -8,6 +8,10 @@
 
 #include <openvswitch/dynamic-string.h>
 
+/* Reads a number, in decimal or with 0x, behind 'prefix' at the start of
+ * 'text'.  Returns what follows it, or NULL if there is none. */
+const char *words_scan(const char *text, const char *prefix, uint32_t *ret);
+
 /* Appends what the bits 'mask' of the register or mark called 'reg' ("reg0",
  * "ct_mark") mean when they are 'value': "PktSource=POD, ...".  Nothing if
  * they mean nothing. */

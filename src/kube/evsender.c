@@ -31,10 +31,10 @@ VLOG_DEFINE_THIS_MODULE(kube_events);
 #define REQUEST_TOTAL_MS 30000
 
 /* A right that is missing isn't given soon. */
-#define REFUSED_MS (30 * 60 * 1000)
+#define REFUSED_MS (1000LL * 60 * 30)
 
 /* The API server forgets an Event an hour after its last change. */
-#define FORGET_MS (60 * 60 * 1000)
+#define FORGET_MS (1000LL * 60 * 60)
 
 /* After so many answers that promise better times an Event is given up. */
 #define MAX_TRIES 12
@@ -306,33 +306,44 @@ enum verdict {
     REFUSED   /* None at all. */
 };
 
+/* Is a status one that may be another next time?  A conflict of a patch is. */
+static bool
+is_transient(int code)
+{
+    return code == 401 || code == 408 || code == 409 || code == 429
+           || code >= 500;
+}
+
+/* A namespace that is going takes no new Events, one that has gone none. */
+static bool
+is_namespace_gone(const struct http_result *result,
+                  const struct kube_status *status)
+{
+    static const char going[] = "is being terminated";
+
+    return memmem(result->body, result->body_len, going, strlen(going))
+           || !strncmp(status->message, "namespaces ", 11);
+}
+
 static enum verdict
 judge(const struct evsender *s, const struct http_result *result,
       const struct kube_status *status)
 {
     int code = result->status;
+    bool lost = code == 409 && s->creating; /* The answer to an earlier try. */
 
     if (result->end != HTTP_WHOLE) {
         return AGAIN;
-    } else if (code >= 200 && code < 300) {
+    } else if ((code >= 200 && code < 300) || lost) {
         return DONE;
-    } else if (code == 409) {
-        return s->creating ? DONE : AGAIN; /* An answer that was lost. */
-    } else if (code == 401 || code == 408 || code == 429 || code >= 500) {
+    } else if (is_transient(code)) {
         return AGAIN;
-    } else if (code == 403) {
-        /* A namespace that is going takes no new Events. */
-        const char *going = "is being terminated";
-
-        return memmem(result->body, result->body_len, going, strlen(going))
-                   ? DROP
-                   : REFUSED;
     } else if (code == 404 && !s->creating) {
         return RECREATE;
-    } else if (code == 404 && !strncmp(status->message, "namespaces ", 11)) {
-        return DROP;
+    } else if (code == 403 || code == 404) {
+        return is_namespace_gone(result, status) ? DROP : REFUSED;
     }
-    return code == 404 || code == 405 || code < 400 ? REFUSED : DROP;
+    return code == 405 || code < 400 ? REFUSED : DROP;
 }
 
 /* Says what went wrong, once for each status in a row of failures. */

@@ -104,7 +104,7 @@ event_make_name(const struct event_ref *ref, uint64_t unique)
          *p && ds.length < EVENT_NAME_MAX - strlen(tail); p++) {
         bool ok = islower((unsigned char) *p) || isdigit((unsigned char) *p);
 
-        ds_put_char(&ds, ok ? *p : *p == '.' && ds.length ? '.' : '-');
+        ds_put_buffer(&ds, ok ? p : *p == '.' && ds.length ? "." : "-", 1);
     }
     /* Neither side of a dot may be a "-" or another dot. */
     for (size_t i = 0; i < ds.length; i++) {
@@ -131,7 +131,7 @@ put_string(struct ds *ds, const char *s)
         } else if (c < 0x20 || c == 0x7f) {
             ds_put_format(ds, "\\u%04x", c);
         } else {
-            ds_put_char(ds, c);
+            ds_put_char(ds, *s);
         }
     }
     ds_put_char(ds, '"');

@@ -28,6 +28,7 @@ struct candidates {
     size_t n;
     bool any_ready, any_fallback; /* Duplicates don't count. */
     bool any_local_ready;
+    struct eps_choice choice; /* Without its lists. */
 };
 
 /* Which hints limit the endpoints of policy Cluster. */
@@ -331,11 +332,11 @@ eps_own_place(const struct model *model)
 }
 
 /* Collects the endpoints and decides about each.  '*cs' is the caller's to
- * free(cs->c).  Sets the flags of '*ret', whose lists are empty. */
+ * free(cs->c). */
 static void
 consider(const struct model_service *ms, const struct svc_port *port,
          enum ip_family family, const struct eps_place *here,
-         struct eps_choice *ret, struct candidates *cs)
+         struct candidates *cs)
 {
     const struct svc *svc = ms->svc;
     bool external = svc_port_is_external(svc, port, family);
@@ -346,13 +347,13 @@ consider(const struct model_service *ms, const struct svc_port *port,
     mark_duplicates(cs);
     judge(cs, here);
 
-    *ret = (struct eps_choice){
+    cs->choice = (struct eps_choice){
         .uses_cluster = !internal_local || external,
         .uses_local =
             internal_local || (external && svc_external_policy_is_local(svc)),
         .has_any = cs->any_ready || cs->any_fallback,
     };
-    decide(cs, ret->uses_cluster, ret->uses_local);
+    decide(cs, cs->choice.uses_cluster, cs->choice.uses_local);
 }
 
 void
@@ -362,7 +363,8 @@ eps_choose(const struct model_service *ms, const struct svc_port *port,
 {
     struct candidates cs;
 
-    consider(ms, port, family, here, ret, &cs);
+    consider(ms, port, family, here, &cs);
+    *ret = cs.choice;
     pick(&cs, is_for_cluster, &ret->cluster);
     pick(&cs, is_for_local, &ret->local);
     free(cs.c);
@@ -451,7 +453,6 @@ eps_explain(const struct model_service *ms, const struct svc_port *port,
             struct eps_explanation *ret)
 {
     const struct model_slice *m;
-    struct eps_choice choice;
     struct candidates cs;
     size_t max = 0;
 
@@ -461,7 +462,7 @@ eps_explain(const struct model_service *ms, const struct svc_port *port,
     *ret = (struct eps_explanation){
         .verdicts = max ? xmalloc(max * sizeof *ret->verdicts) : NULL,
     };
-    consider(ms, port, family, here, &choice, &cs);
+    consider(ms, port, family, here, &cs);
     explain_candidates(&cs, ret);
     free(cs.c);
     LIST_FOR_EACH (m, list_node, &ms->slices) {
