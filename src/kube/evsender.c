@@ -332,12 +332,10 @@ judge(const struct evsender *s, const struct http_result *result,
     int code = result->status;
     bool lost = code == 409 && s->creating; /* The answer to an earlier try. */
 
-    if (result->end != HTTP_WHOLE) {
+    if (result->end != HTTP_WHOLE || (is_transient(code) && !lost)) {
         return AGAIN;
     } else if ((code >= 200 && code < 300) || lost) {
         return DONE;
-    } else if (is_transient(code)) {
-        return AGAIN;
     } else if (code == 404 && !s->creating) {
         return RECREATE;
     } else if (code == 403 || code == 404) {

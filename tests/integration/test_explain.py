@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an operator is told of a Service: `services`, `endpoints`,
 `explain`."""
+import json
 import re
+import socket
 
 import pytest
 
@@ -323,3 +325,64 @@ def test_a_wrong_number_of_arguments_is_refused(ops_rig, args):
                     check=False)
     assert done.returncode == 2
     assert ops_rig.daemon.running
+
+
+def speak(rig, data):
+    """Writes bytes to the control socket, and ends; what comes back."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(10)
+        sock.connect(str(rig.daemon.ctl))
+        try:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: sock.recv(65536), b""))
+        except ConnectionError:
+            return b""
+
+
+def call(method, *params):
+    """A request as JSON."""
+    return json.dumps({"id": 0, "method": method,
+                       "params": params}).encode()
+
+
+@pytest.mark.parametrize("data", [
+    b"junk", b"\0" * 1000, b"}", b"[" * 5000, b"{}", b"[]", b"null", b'"x',
+    b'{"id":0,"method":"explain","params":[1]}',
+    b'{"id":0,"method":"explain","params":[null,{}]}',
+    b'{"id":0,"method":"explain","params":{"a":"b"}}',
+    b'{"id":0,"method":5,"params":["a/b"]}',
+    b'{"id":0,"method":"explain"}',
+    b'{"id":{},"method":"explain","params":["a/b"]}',
+    b'{"id":0,"result":"x","error":null}',
+    b'{"id":0,"method":"explain","params":["a/\xff\xfe"]}',
+    call("explain", "\0/\0"), call("names", *["port:1"] * 1001),
+    call("explain", *["a/b"] * 10000), call("x" * 100000),
+    call("names", "port:" + "9" * 100000)], ids=lambda data: ascii(data)[:40])
+def test_junk_on_the_control_socket_stops_nobody(ops_rig, data):
+    """An error, or the end of that connection; others are answered."""
+    ops_rig.daemon.allow(r"\|(jsonrpc|unixctl)\|WARN\|")
+    assert b'"result":"' not in speak(ops_rig, data)
+    assert "svc-a" in ops_rig.daemon.appctl("services")
+
+
+def test_most_names_at_once_are_answered(ops_rig):
+    """As many as are allowed."""
+    text = ops_rig.daemon.appctl("names", *["port:1"] * 1000)
+    assert text.splitlines() == ["port:1: pod on port 1"] * 1000
+
+
+def test_many_silent_callers_stop_nobody(ops_rig):
+    """They may hold their connections for as long as they like."""
+    callers = []
+    try:
+        for _ in range(100):
+            sock = socket.socket(socket.AF_UNIX)
+            callers.append(sock)
+            sock.connect(str(ops_rig.daemon.ctl))
+            sock.sendall(b'{"id":0,')
+        assert "svc-a" in ops_rig.daemon.appctl("services")
+    finally:
+        for sock in callers:
+            sock.close()
+    assert "svc-a" in ops_rig.daemon.appctl("services")
