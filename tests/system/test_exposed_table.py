@@ -7,12 +7,14 @@ The lines themselves are support.exposed.World.want().
 """
 import collections
 import itertools
+import socket
 
 import pytest
 
-from support.asking import SILENCE, Answer, Question, ask, check
+from support import packets
+from support.asking import REFUSED, SILENCE, Answer, Question, check
 from support.cluster import FAMILIES
-from support.exposed import NAMESPACE, Asker, Exposed, World
+from support.exposed import Asker, Exposed, World
 
 MODES = {"encap": {"subnets": "ab"},
          "noEncap": {"mode": "noEncap", "subnets": "ab"},
@@ -199,17 +201,32 @@ def test_an_external_ip_that_is_a_nodes_address(world, family):
     for service in made.values():
         service.delete()
     world.settle()
-    assert SILENCE not in [
-        q.got for q in _answered_before(world, made, address)], \
-        "a packet to a port that was a Service's vanishes"
+    # What is no Service's is the host's; at last, since UDP may be late.
+    check(Question(a.who, *address(s), REFUSED) for a in world.askers()
+          for s in made.values())
 
 
-def _answered_before(world, made, address):
-    """Questions to what are no Services any more; the host refuses."""
-    some = [Question(a.who, *address(s), None) for a in world.askers()
-            for s in made.values()]
-    ask(some)
-    return some
+@BOTH
+def test_two_services_and_one_source_port(world, table, family):
+    """Connections of one client, from the same port, to several Services
+    with the same endpoint at once; also of the host, whose address others
+    get."""
+    far = table["Cluster", "far"], table["Local", "far"]
+    addresses = [(address(s, family), s.port) for s in far for address in (
+        Exposed.external_ip, Exposed.balanced_ip)]
+    addresses.insert(0, (far[0].cluster_ip(family), far[0].port))
+    for asker in at_home(world):
+        socks = []
+        for address in addresses:
+            socks.append(packets.sock(asker.who, family, socket.SOCK_STREAM,
+                                      port=45000))
+            socks[-1].connect(address)
+        for sock in socks:
+            sock.sendall(b"hello\n")
+            assert sock.recv(1000).split()[0] == (
+                far[0].endpoints[0].server.encode())
+        for sock in socks:
+            sock.close()
 
 
 @BOTH
@@ -222,17 +239,3 @@ def test_the_host_uses_another_of_its_addresses(world, table, family):
             world, table, hosts,
             lambda s, a=address: (a(s, family), s.port), family,
             inside=address is Exposed.cluster_ip))
-
-
-def test_what_is_no_services_is_left_alone(world, table):
-    """Ports of external addresses without Service, and ports of the node in
-    the range of NodePorts."""
-    service = table["Cluster", "spread"]
-    assert NAMESPACE
-    some = []
-    for f, asker in itertools.product(FAMILIES, at_home(world)):
-        for proto in PROTOS:
-            some += [Question(asker.who, asker.node.of(f), 31999,
-                              "ECONNREFUSED", proto)]
-    check(some)
-    del service
