@@ -16,6 +16,7 @@
 #include <util.h>
 
 #include "../support/golden.h"
+#include "../support/pipefix.h"
 #include "ofproxyd/base/hash.h"
 #include "ofproxyd/flow/cookie.h"
 #include "ofproxyd/pipeline/pipeline.h"
@@ -271,69 +272,6 @@ peers_do_not_depend_on_the_tunnel_port_nor_on_each_other(void **state)
 
 #define MAX_EPS (PIPE_MAX_ENDPOINTS + 1)
 
-static struct eps *
-make_eps(enum ip_family family, size_t n)
-{
-    struct eps *eps = xcalloc(n, sizeof *eps);
-
-    for (size_t i = 0; i < n; i++) {
-        if (family == IP_V4) {
-            eps[i].ip = ip_from_v4(htonl(0xc6120000 + i)); /* 198.18/15 */
-        } else {
-            eps[i].ip = ip("2001:db8:2::");
-            eps[i].ip.in6.s6_addr[13] = i >> 16;
-            eps[i].ip.in6.s6_addr[14] = i >> 8;
-            eps[i].ip.in6.s6_addr[15] = i;
-        }
-        eps[i].port = 8080;
-    }
-    return eps;
-}
-
-static void
-make_service(enum ip_family family, enum proto proto,
-             struct pipe_target target, struct pipe_frontend *frontend,
-             struct pipe_service *svc)
-{
-    *frontend = (struct pipe_frontend){
-        .ip = family == IP_V4 ? ip("203.0.113.10") : ip("2001:db8:3::10"),
-        .port = 80,
-        .scope = PIPE_SCOPE_CLUSTER,
-    };
-    *svc = (struct pipe_service){
-        .object_id = 0x12345,
-        .family = family,
-        .proto = proto,
-        .frontends = frontend,
-        .n_frontends = 1,
-        .targets = { target },
-        .takes_fragments = proto == PROTO_UDP,
-    };
-}
-
-static int
-render_affine(enum ip_family family, enum proto proto, uint32_t affinity_s,
-              struct pipe_target target, struct fout *out)
-{
-    struct pipe_service svc;
-    struct pipe_frontend frontend;
-
-    make_service(family, proto, target, &frontend, &svc);
-    svc.affinity_s = affinity_s;
-    return pipe_render_service(&svc, out, NULL);
-}
-
-static int
-render(enum ip_family family, enum proto proto, struct pipe_target target,
-       struct fout *out, struct err *err)
-{
-    struct pipe_service svc;
-    struct pipe_frontend frontend;
-
-    make_service(family, proto, target, &frontend, &svc);
-    return pipe_render_service(&svc, out, err);
-}
-
 static void
 service_renders_as_expected(void **state)
 {
@@ -357,7 +295,7 @@ service_renders_as_expected(void **state)
 
     (void) state;
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        struct eps *eps = make_eps(cases[i].family, cases[i].n_eps);
+        struct eps *eps = pipefix_eps(cases[i].family, cases[i].n_eps);
         struct pipe_target target = {
             .verdict = cases[i].verdict,
             .eps = eps,
@@ -365,8 +303,8 @@ service_renders_as_expected(void **state)
         };
         struct fout out = FOUT_INIT;
 
-        assert_int_equal(render(cases[i].family, cases[i].proto, target, &out,
-                                NULL),
+        assert_int_equal(pipefix_render(cases[i].family, cases[i].proto,
+                                        target, &out, NULL),
                          0);
         check(cases[i].name, &out);
         free(eps);
@@ -376,7 +314,7 @@ service_renders_as_expected(void **state)
 static void
 scopes_have_groups_of_their_own(void **state)
 {
-    struct eps *eps = make_eps(IP_V4, 3);
+    struct eps *eps = pipefix_eps(IP_V4, 3);
     struct pipe_frontend frontends[] = {
         { .ip = ip("203.0.113.10"), .port = 80, PIPE_SCOPE_CLUSTER },
         { .ip = ip("203.0.113.11"), .port = 80, PIPE_SCOPE_LOCAL },
@@ -465,7 +403,7 @@ static void
 check_outside(const struct outside *c)
 {
     bool v4 = c->family == IP_V4;
-    struct eps *eps = make_eps(c->family, 3);
+    struct eps *eps = pipefix_eps(c->family, 3);
     struct pipe_frontend frontends[] = {
         { .port = 80 },
         { .kind = PIPE_NODE_PORT, .port = 30080, .scope = c->scope },
@@ -546,182 +484,17 @@ node_ports_are_marked_on_the_addresses_of_the_node(void **state)
     check("node-ports.txt", &out);
 }
 
-/* Numbers of endpoints around every limit, both families: no group is too
- * large, and no more groups than it takes. */
-static void
-check_group_sizes(const struct fout *out, size_t n_eps)
-{
-    size_t n_groups = 0;
-
-    for (size_t i = 0; i < out->n; i++) {
-        if (fitem_kind(out->items[i]) == FITEM_GROUP) {
-            n_groups++;
-            assert_true(fitem_size(out->items[i]) <= FITEM_GROUP_MAX_BYTES);
-        }
-    }
-    if (n_eps <= 550) {
-        assert_int_equal(n_groups, 1);
-    } else {
-        assert_true(n_groups >= 1 + DIV_ROUND_UP(n_eps, 550));
-        assert_true(n_groups <= 2 + n_eps / 250);
-    }
-}
-
-static void
-d1_d2_any_number_of_endpoints_fits(void **state)
-{
-    static const size_t numbers[] = { 1,    2,    63,   64,    65,    511,
-                                      512,  549,  550,  551,   600,   700,
-                                      744,  745,  800,  900,   1000,  1001,
-                                      1500, 5000, 9999, 10000, 100000 };
-
-    (void) state;
-    for (int family = 0; family < N_IP_FAMILIES; family++) {
-        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-            size_t n = numbers[i];
-            struct eps *eps = make_eps(family, n);
-            struct pipe_target target = { PIPE_SELECT, eps, n };
-            struct fout out = FOUT_INIT;
-
-            assert_int_equal(render(family, PROTO_TCP, target, &out, NULL), 0);
-            check_group_sizes(&out, n);
-            fout_clear(&out);
-            assert_int_equal(render_affine(family, PROTO_TCP, 1, target, &out),
-                             0);
-            check_group_sizes(&out, n);
-            fout_clear(&out);
-            free(eps);
-        }
-    }
-}
-
-static int
-compare_eps(const void *a, const void *b)
-{
-    return eps_compare(a, b);
-}
-
-/* Collects the endpoints of all groups of 'out'. */
-static void
-assert_groups_lead_to(const struct fout *out, const struct eps *eps, size_t n)
-{
-    struct eps *all = xmalloc(n * sizeof *all);
-    size_t n_found = 0;
-
-    for (size_t i = 0; i < out->n; i++) {
-        struct eps *found;
-        size_t n_here = pipe_group_endpoints(out->items[i], &found);
-
-        assert_true(n_found + n_here <= n);
-        for (size_t j = 0; j < n_here; j++) {
-            all[n_found + j] = found[j];
-        }
-        assert_true((found != NULL) == (n_here != 0));
-        n_found += n_here;
-        free(found);
-    }
-    assert_int_equal(n_found, n);
-    qsort(all, n, sizeof *all, compare_eps);
-    for (size_t i = 0; i < n; i++) {
-        assert_int_equal(eps_compare(&all[i], &eps[i]), 0);
-    }
-    free(all);
-}
-
-/* An endpoint less is a change of the one group that had it. */
-static void
-d4_one_endpoint_less_changes_one_group(void **state)
-{
-    static const size_t numbers[] = { 65, 550, 700, 5001, 10000, 99999 };
-
-    (void) state;
-    for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-        size_t n = numbers[i], n_changed = 0;
-        struct eps *eps = make_eps(IP_V4, n);
-        struct pipe_target target = { PIPE_SELECT, eps, n };
-        struct fout before = FOUT_INIT, after = FOUT_INIT;
-
-        assert_int_equal(render(IP_V4, PROTO_TCP, target, &before, NULL), 0);
-        memmove(&eps[n / 3], &eps[n / 3 + 1], (n - n / 3 - 1) * sizeof *eps);
-        target.n_eps--;
-        assert_int_equal(render(IP_V4, PROTO_TCP, target, &after, NULL), 0);
-        assert_int_equal(after.n, before.n);
-        for (size_t j = 0; j < after.n; j++) {
-            n_changed += !fitem_equals(before.items[j], after.items[j]);
-        }
-        assert_int_equal(n_changed, 1);
-        fout_clear(&before);
-        fout_clear(&after);
-        free(before.items);
-        free(after.items);
-        free(eps);
-    }
-}
-
-/* Endpoints whose hashes are all alike, as somebody may choose them. */
-static void
-d2_chosen_endpoints_fit_too(void **state)
-{
-    struct eps *all = make_eps(IP_V4, 40000);
-    struct eps *eps = xmalloc(2000 * sizeof *eps);
-    struct pipe_target target = { PIPE_SELECT, eps, 0 };
-    struct fout out = FOUT_INIT;
-
-    (void) state;
-    for (size_t i = 0; i < 40000 && target.n_eps < 2000; i++) {
-        uint8_t port[2] = { (uint8_t) (all[i].port >> 8),
-                            (uint8_t) all[i].port };
-        uint32_t hash = stable_hash(&all[i].ip, sizeof all[i].ip, 1);
-
-        if (stable_hash(port, sizeof port, hash) < UINT32_MAX / 12) {
-            eps[target.n_eps++] = all[i];
-        }
-    }
-    assert_int_equal(target.n_eps, 2000);
-    assert_int_equal(render(IP_V4, PROTO_TCP, target, &out, NULL), 0);
-    check_group_sizes(&out, 2000);
-    assert_groups_lead_to(&out, eps, 2000);
-    fout_clear(&out);
-    free(out.items);
-    free(eps);
-    free(all);
-}
-
-static void
-a_group_tells_its_endpoints(void **state)
-{
-    static const size_t numbers[] = { 1, 2, 64, 65, 550, 1001 };
-
-    (void) state;
-    for (int family = 0; family < N_IP_FAMILIES; family++) {
-        for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-            size_t n = numbers[i];
-            struct eps *eps = make_eps(family, n);
-            struct pipe_target target = { PIPE_SELECT, eps, n };
-            struct fout out = FOUT_INIT;
-
-            assert_int_equal(render(family, PROTO_UDP, target, &out, NULL), 0);
-            assert_groups_lead_to(&out, eps, n);
-            fout_clear(&out);
-            assert_int_equal(render_affine(family, PROTO_UDP, 9, target, &out),
-                             0);
-            assert_groups_lead_to(&out, eps, n);
-            fout_clear(&out);
-            free(eps);
-        }
-    }
-}
-
 static void
 too_many_endpoints_are_cut_off_and_said_so(void **state)
 {
-    struct eps *eps = make_eps(IP_V4, MAX_EPS);
+    struct eps *eps = pipefix_eps(IP_V4, MAX_EPS);
     struct pipe_target target = { PIPE_SELECT, eps, MAX_EPS };
     struct fout out = FOUT_INIT;
     struct err err;
 
     (void) state;
-    assert_int_equal(render(IP_V4, PROTO_TCP, target, &out, &err), E2BIG);
+    assert_int_equal(pipefix_render(IP_V4, PROTO_TCP, target, &out, &err),
+                     E2BIG);
     assert_string_equal(err.msg, "100001 endpoints are more than 100000: the "
                                  "rest is left out");
     assert_true(out.n > 200);
@@ -733,13 +506,13 @@ too_many_endpoints_are_cut_off_and_said_so(void **state)
 static void
 rendering_twice_gives_the_same_bytes(void **state)
 {
-    struct eps *eps = make_eps(IP_V6, 700);
+    struct eps *eps = pipefix_eps(IP_V6, 700);
     struct pipe_target target = { PIPE_SELECT, eps, 700 };
     struct fout a = FOUT_INIT, b = FOUT_INIT;
 
     (void) state;
-    assert_int_equal(render(IP_V6, PROTO_TCP, target, &a, NULL), 0);
-    assert_int_equal(render(IP_V6, PROTO_TCP, target, &b, NULL), 0);
+    assert_int_equal(pipefix_render(IP_V6, PROTO_TCP, target, &a, NULL), 0);
+    assert_int_equal(pipefix_render(IP_V6, PROTO_TCP, target, &b, NULL), 0);
     assert_int_equal(a.n, b.n);
     for (size_t i = 0; i < a.n; i++) {
         assert_true(fitem_equals(a.items[i], b.items[i]));
@@ -756,7 +529,7 @@ rendering_twice_gives_the_same_bytes(void **state)
 static void
 what_is_learned_has_the_cookie_of_its_endpoint(void **state)
 {
-    struct eps *eps = make_eps(IP_V4, 4);
+    struct eps *eps = pipefix_eps(IP_V4, 4);
     struct pipe_target target = { PIPE_SELECT, eps, 4 };
     struct fout out = FOUT_INIT;
     struct sset cookies = SSET_INITIALIZER(&cookies);
@@ -769,7 +542,7 @@ what_is_learned_has_the_cookie_of_its_endpoint(void **state)
         struct pipe_frontend frontend;
         struct pipe_service svc;
 
-        make_service(IP_V4, PROTO_TCP, target, &frontend, &svc);
+        pipefix_service(IP_V4, PROTO_TCP, target, &frontend, &svc);
         svc.affinity_s = i == 1 ? 86400 : i == 2 ? 86399 : 7; /* Not in it. */
         svc.object_id += i == 3;
         frontend.scope = i == 4 ? PIPE_SCOPE_LOCAL : PIPE_SCOPE_CLUSTER;
@@ -825,10 +598,6 @@ main(void)
         cmocka_unit_test(scopes_have_groups_of_their_own),
         cmocka_unit_test(frontends_for_outside_render_as_expected),
         cmocka_unit_test(node_ports_are_marked_on_the_addresses_of_the_node),
-        cmocka_unit_test(d1_d2_any_number_of_endpoints_fits),
-        cmocka_unit_test(d4_one_endpoint_less_changes_one_group),
-        cmocka_unit_test(d2_chosen_endpoints_fit_too),
-        cmocka_unit_test(a_group_tells_its_endpoints),
         cmocka_unit_test(too_many_endpoints_are_cut_off_and_said_so),
         cmocka_unit_test(rendering_twice_gives_the_same_bytes),
         cmocka_unit_test(what_is_learned_has_the_cookie_of_its_endpoint),
