@@ -174,15 +174,15 @@ class _Round:
         del self._open[id(asked.question)]
 
 
-def ask(questions):
+def ask(questions, patience=PATIENCE):
     """Asks all; what was not as wanted, one line each."""
-    questions, patience = list(questions), PATIENCE
+    questions = list(questions)
     for silent, n in ((False, AT_ONCE), (True, 10 * AT_ONCE)):
         some = [q for q in questions if (q.want == SILENCE) == silent]
         for at in range(0, len(some), n):
             _Round(some[at:at + n], patience).run()
             if any(q.got == SILENCE != q.want for q in some[at:at + n]):
-                patience = LOST_PATIENCE
+                patience = min(patience, LOST_PATIENCE)
     return [str(q) for q in questions if not q.is_met]
 
 

@@ -19,7 +19,8 @@ import itertools
 from support import objects
 from support.asking import REFUSED, SILENCE, Answer
 from support.cluster import FAMILIES, SERVICE_CIDRS
-from support.multinode import OUTSIDE, ROUTER, MultiCluster, host_of, quiet_links
+from support.multinode import (OUTSIDE, ROUTER, MultiCluster, host_of,
+                               quiet_links)
 from support.netns import Namespace
 from support.traffic import Server
 from support.wait import wait_for
@@ -36,9 +37,12 @@ BALANCED_PORTS = "7990-8130"    # What the balancer serves.
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """An endpoint: of a pod, or (pod=None) of a node's host."""
+    """An endpoint: of a pod, or (pod=None) of a node's host.
+
+    more: for objects.endpoint()."""
     node: object
     pod: object = None
+    more: dict = dataclasses.field(default_factory=dict)
 
     @property
     def server(self):
@@ -121,7 +125,7 @@ class Exposed:
         name = "%s-%d-%d" % (self.name, port, family)
         return objects.slice_(
             NAMESPACE, self.name,
-            [objects.endpoint(t.of(family), t.node.node_name)
+            [objects.endpoint(t.of(family), t.node.node_name, **t.more)
              for t in targets],
             [(port, p.lower(), p) for p in ("TCP", "UDP")], name=name)
 
@@ -212,6 +216,14 @@ class World(MultiCluster):
         self.router.route(address, node.of(f) if node else host_of(
             "outside", f, BALANCER)[1])
 
+    def lead_all(self):
+        """The router sends all external addresses to the balancer."""
+        self.router.batch(*(
+            "route replace %s via %s" % (
+                objects.nth(EXTERNAL[f], n), host_of("outside", f,
+                                                     BALANCER)[1])
+            for f in FAMILIES for n in range(1, 127)))
+
     def strict_and_closed(self):
         """Nodes as distributions ship them: reverse path filters on the first
         one, a firewall that forwards nothing by itself on the last one."""
@@ -223,10 +235,10 @@ class World(MultiCluster):
 
     # Endpoints and clients.
 
-    def pod(self, n_node, n_pod=0):
+    def pod(self, n_node, n_pod=0, **more):
         """A pod as an endpoint."""
         node = self.nodes[n_node]
-        return Target(node, node.pods[n_pod])
+        return Target(node, node.pods[n_pod], more)
 
     def host(self, n_node):
         """A host as an endpoint."""
@@ -276,9 +288,10 @@ class World(MultiCluster):
 
     # What should come.
 
-    @staticmethod
-    def gateway(node, family):
+    def gateway(self, node, family):
         """The gateway's address on a node."""
+        if self.mode == "networkPolicyOnly":
+            return node.of(family)
         return str(next(c for c in node.cidrs if c.version == family)[1])
 
     def translated(self, node, target, family):
@@ -290,11 +303,11 @@ class World(MultiCluster):
             return self.gateway(node, family)
         return node.of(family)
 
-    @staticmethod
-    def kept(asker, target, family):
+    def kept(self, asker, target, family):
         """The source of what a pod sends and no node translates, but for
         what leaves the cluster's pod networks."""
-        if target.pod is None and target.node is not asker.node:
+        if (target.pod is None and target.node is not asker.node
+                and self.masquerades):
             return asker.node.of(family)
         return asker.who.of(family)
 
@@ -302,9 +315,10 @@ class World(MultiCluster):
         """The source of a client at a node that is not its own."""
         if asker.source:
             return asker.source
-        if asker.node:
-            return asker.node.of(family)
-        return self.outside_address(family)
+        if asker.is_pod and not self.masquerades:
+            return asker.who.of(family)
+        return (asker.node.of(family) if asker.node
+                else self.outside_address(family))
 
     def want(self, asker, entry, family, targets, policy, inside=False):
         """What a client gets of a Service with these endpoints, at an

@@ -26,9 +26,7 @@ BOTH = pytest.mark.parametrize("family", FAMILIES)
 def _world(request, tmp_path_factory):
     with World(tmp_path_factory.mktemp("world"),
                **MODES[request.param]) as made:
-        for f in FAMILIES:
-            for n in range(1, 127):
-                made.lead(objects.nth(EXTERNAL[f], n))
+        made.lead_all()
         yield made
     assert not made.unexpected_warnings()
 
@@ -110,7 +108,7 @@ def check_mode(world, service, askers, addresses, here):
         assert {f.ports[1] for f in seen} <= {service.port}
 
 
-def test_each_mode_and_each_change_between_them(world, service, askers):
+def test_h4_h5_each_mode_and_each_change_between_them(world, service, askers):
     """VIP, Proxy, absent, mixed and host names, one after the other; by pods
     and hosts, and by programs that bind to the node's address."""
     addresses = sorted({e["ip"] for entries, _ in ingress_kinds(service)
@@ -122,7 +120,8 @@ def test_each_mode_and_each_change_between_them(world, service, askers):
         check_mode(world, service, askers, addresses, here)
 
 
-def test_load_balancer_addresses_left_alone(request, world, service, askers):
+def test_h4_load_balancer_addresses_left_alone(request, world, service,
+                                               askers):
     """proxyLoadBalancerIPs: false, whatever the mode; external IPs are still
     served, and the other node serves all."""
     first, second = world.members
@@ -194,7 +193,7 @@ def test_other_ports_of_external_addresses_are_left_alone(world, service,
                 assert packets.ping(a.who, f, ip)
 
 
-def test_an_address_may_be_shared(world, service, askers):
+def test_d11_an_address_may_be_shared(world, service, askers):
     """By several Services on different ports; and if one goes, the others
     stay."""
     other = Exposed(world, [world.pod(1)])
@@ -267,7 +266,7 @@ def outside_and(world, askers, family):
 
 
 @BOTH
-def test_source_ranges(world, service, askers, family):
+def test_h8_source_ranges(world, service, askers, family):
     """They guard load-balancer addresses, against everybody, and nothing
     else."""
     vip, external = (service.balanced_ip(family),
@@ -296,7 +295,7 @@ def test_source_ranges(world, service, askers, family):
 
 
 @BOTH
-def test_source_ranges_come_before_all_else(world, service, askers, family):
+def test_h8_source_ranges_come_before_all_else(world, service, askers, family):
     """Before policies and rejects: who is not in them is told nothing."""
     vip = service.balanced_ip(family)
     world.lead(vip, world.nodes[0])
@@ -354,7 +353,7 @@ def test_the_policy_changes(world, service, family):
 
 
 @BOTH
-def test_node_addresses_come_and_go(world, service, family):
+def test_g12_node_addresses_come_and_go(world, service, family):
     """NodePorts follow what the node has, whatever its Node object says."""
     first = world.nodes[0]
     service.apply()
@@ -371,8 +370,8 @@ def test_node_addresses_come_and_go(world, service, family):
              *(["nodad"] if family == 6 else []))
     if added not in world.nodes[1].ip("-%d" % family, "neigh"):
         packets.ping(world.router, family, added)
-    wait_for(lambda: not ask(asked()[:2]), 10, "the new address is served",
-             world.dump)
+    wait_for(lambda: not ask(asked()[:2], 0.3), 10,
+             "the new address is served", world.dump)
     check(asked())
     first.ip("addr", "del", text, "dev", first.link)
     wait_for(lambda: not any(isinstance(q.got, tuple) for q in _answers(
@@ -380,7 +379,7 @@ def test_node_addresses_come_and_go(world, service, family):
 
 
 def _answers(some):
-    ask(some)
+    ask(some, 0.5)
     return some
 
 
@@ -419,3 +418,74 @@ def test_the_type_changes(world, service, askers, family):
                   + (served if kind == "LoadBalancer" else left_alone)(
                       world, service, a, service.balanced_ip(family))
                   + served(world, service, a, service.external_ip(family)))
+
+
+# Who is an endpoint.
+
+def every_way(world, service, entry, targets, policy):
+    """Questions by all addresses of a Service that a node leads in, from its
+    own clients and from outside, where these targets are to be used."""
+    for family in FAMILIES:
+        for a in world.askers():
+            inside = [service.cluster_ip(family)] * (a.node is entry)
+            outside = [(entry.of(family), service.node_port)]
+            if a.node in (None, entry):
+                outside.append((service.balanced_ip(family), service.port))
+            if a.node is entry:
+                outside.append((service.external_ip(family), service.port))
+            for host in inside:
+                yield from to(a, host, service.port, world.want(
+                    a, entry, family, targets["Cluster"], "Cluster", True))
+            for host, port in outside:
+                own = "Cluster" if a.node is entry else policy
+                yield from to(a, host, port, world.want(
+                    a, entry, family, targets[own], policy))
+
+
+@pytest.fixture(name="led")
+def _led(world, service):
+    """The Service, its load-balancer address being led to the first node."""
+    for f in FAMILIES:
+        world.lead(service.balanced_ip(f), world.nodes[0])
+    yield service
+    for f in FAMILIES:
+        world.lead(service.balanced_ip(f))
+
+
+def test_zone_hints_on_every_way(request, world, led):
+    """They follow the Node's label; policy Local knows nothing of them."""
+    first = world.nodes[0]
+    request.addfinalizer(lambda: world.api.apply(first.object()))
+    here, there = (world.pod(n, hints=[zone])
+                   for n, zone in ((0, "zone-a"), (1, "zone-b")))
+    led.endpoints = [here, there]
+    for policy in "Cluster", "Local":
+        led.apply(externalTrafficPolicy=policy)
+        for zone, chosen in (("zone-a", [here]), ("zone-b", [there]),
+                             (None, [here, there])):
+            world.api.apply(first.object(zone=zone))
+            world.settle()
+            targets = {"Cluster": chosen, "Local": [here]}
+            some = list(every_way(world, led, first, targets, policy))
+            wait_for(lambda q=some: not ask(q, 0.5), 5,
+                     "the zone to be followed", world.dump)
+            check(some)
+
+
+def test_terminating_endpoints_on_every_way(world, led):
+    """They serve where nobody else does, of each policy by itself."""
+    first = world.nodes[0]
+    going = {"ready": False, "serving": True, "terminating": True}
+    gone = {"ready": False, "serving": False, "terminating": True}
+    here, there = world.pod(0), world.pod(1)
+    for mine, its, chosen, local in (
+            (going, {}, [there], [here]), (going, going, [here, there], [here]),
+            (gone, going, [there], []), ({}, going, [here], [here]),
+            (gone, gone, [], [])):
+        led.endpoints = [world.pod(0, **mine), world.pod(1, **its)]
+        for policy in "Cluster", "Local":
+            led.apply(externalTrafficPolicy=policy)
+            world.settle()
+            some = every_way(world, led, first, {
+                "Cluster": chosen, "Local": local or chosen}, policy)
+            check(some)

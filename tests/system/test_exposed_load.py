@@ -265,7 +265,7 @@ def _crowd(request, tmp_path_factory):
         crowd.close()
 
 
-def test_no_message_is_too_large(crowd):
+def test_d1_d2_no_message_is_too_large(crowd):
     """And the switch has refused none."""
     mods = crowd.shim.mods()
     groups = [m for m in mods if m.what.startswith("group")]
@@ -283,7 +283,7 @@ def test_no_message_is_too_large(crowd):
 
 
 @BOTH
-def test_all_parts_are_used(crowd, family):
+def test_d1_all_parts_are_used(crowd, family):
     """By clients from outside: no part of the group is left out, and of the
     endpoints as many as chance leaves out.  (The sender is faster than the
     switch, so that some datagrams are lost before it.)"""
@@ -301,7 +301,7 @@ def test_all_parts_are_used(crowd, family):
     assert max(map(max, parts)) < 15
 
 
-def test_one_endpoint_less_is_one_small_message(crowd):
+def test_d4_one_endpoint_less_is_one_small_message(crowd):
     """For each group that has it: policies Cluster and Local, two
     families."""
     crowd.shim.clear()

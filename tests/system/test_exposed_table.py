@@ -6,6 +6,7 @@ source the endpoint sees it, and that the answer takes the same way back.
 The lines themselves are support.exposed.World.want().
 """
 import collections
+import errno
 import itertools
 import socket
 
@@ -18,7 +19,9 @@ from support.exposed import Asker, Exposed, World
 
 MODES = {"encap": {"subnets": "ab"},
          "noEncap": {"mode": "noEncap", "subnets": "ab"},
-         "hybrid": {"mode": "hybrid", "subnets": "aab"}}
+         "hybrid": {"mode": "hybrid", "subnets": "aab"},
+         "networkPolicyOnly": {"mode": "networkPolicyOnly", "subnets": "ab",
+                               "outside_knows": True}}
 POLICIES = ("Cluster", "Local")
 SETS = ("spread", "far", "hosts", "none")
 PROTOS = ("tcp", "udp")
@@ -47,7 +50,7 @@ def _world(request, tmp_path_factory):
 def _table(world):
     """{(policy, set): Service}; its external IP is led to the first node, its
     load-balancer address to the last one."""
-    sets, made = endpoint_sets(world), {}
+    made, sets = {}, endpoint_sets(world)
     for policy, name in itertools.product(POLICIES, SETS):
         made[policy, name] = service = Exposed(
             world, sets[name], internalTrafficPolicy=policy,
@@ -104,7 +107,7 @@ def test_cluster_ip(world, table, family):
 
 
 @BOTH
-def test_node_port(world, table, family):
+def test_h2_node_port(world, table, family):
     """Of each node, from everybody; the client that is on another node is
     from outside."""
     for entry in world.nodes:
@@ -113,7 +116,7 @@ def test_node_port(world, table, family):
             lambda s, e=entry: (e.of(family), s.node_port), family, entry))
 
 
-def test_node_port_on_loopback(world, table):
+def test_g7_node_port_on_loopback(world, table):
     """127.0.0.1 of each host, and nobody else's; IPv6 has no such thing."""
     hosts = [a for a in at_home(world) if not a.is_pod]
     check_all(questions(world, table, hosts,
@@ -121,7 +124,7 @@ def test_node_port_on_loopback(world, table):
 
 
 @BOTH
-def test_external_addresses(world, table, family):
+def test_h1_h2_d17_external_addresses(world, table, family):
     """External IPs and those of load balancers: on nodes each node leads in
     what its own clients send."""
     for address in Exposed.external_ip, Exposed.balanced_ip:
@@ -154,7 +157,7 @@ def test_external_addresses_from_outside(world, table, family):
 
 
 @BOTH
-def test_a_pod_reaches_itself(world, family):
+def test_g9_a_pod_reaches_itself(world, family):
     """By each kind of address; it sees the gateway (services.md 1.2)."""
     service = Exposed(world, [world.pod(0)]).apply()
     itself = Asker(world.nodes[0].pods[0], world.nodes[0], True)
@@ -239,3 +242,52 @@ def test_the_host_uses_another_of_its_addresses(world, table, family):
             world, table, hosts,
             lambda s, a=address: (a(s, family), s.port), family,
             inside=address is Exposed.cluster_ip))
+
+
+def converse(sock, size):
+    """A line of many bytes, and its answer; over TCP."""
+    line = b"x" * size
+    sock.settimeout(10)
+    sock.sendall(line + b"\n")
+    answer = b""
+    while not answer.endswith(b"\n"):
+        data = sock.recv(65536)
+        assert data, "the server has closed"
+        answer += data
+    assert answer.split()[-1] == line
+
+
+def echoed(sock, data):
+    """What comes back for a datagram; over IPv6 the sender is told that it
+    is too large for the way, and its kernel makes smaller fragments then."""
+    for _ in range(2):
+        try:
+            sock.send(data)
+            return sock.recv(65536).split()[-1]
+        except OSError as error:
+            if error.errno != errno.EMSGSIZE:
+                raise
+    return None
+
+
+@BOTH
+@pytest.mark.parametrize("policy", POLICIES)
+def test_much_data_and_fragments(world, table, family, policy):
+    """Whole windows of TCP, and datagrams of several fragments, by each way
+    in and through each kind of underlay: nobody's MTU is forgotten."""
+    near, far = world.nodes[0], world.nodes[-1]
+    entry = {"Cluster": near, "Local": far}[policy]
+    service = table[policy, "far"]
+    address = {"Cluster": Exposed.external_ip, "Local": Exposed.balanced_ip}
+    ways = [(entry.of(family), service.node_port),
+            (address[policy](service, family), service.port)]
+    for asker, (host, port) in itertools.product(world.askers(), ways):
+        if policy == "Local" and asker.node not in (None, far):
+            continue
+        with packets.sock(asker.who, family, socket.SOCK_STREAM) as sock:
+            sock.connect((host, port))
+            converse(sock, 100000)
+        with packets.sock(asker.who, family) as sock:
+            sock.connect((host, port))
+            for size in (10, 3000, 8000):
+                assert echoed(sock, b"y" * size) == b"y" * size
