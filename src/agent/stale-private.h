@@ -84,8 +84,9 @@ struct port *stale_find_port(const struct stale *, uint64_t owner);
 /* Connections from the addresses of 'was' to the endpoints that it used are
  * stale, as far as those are not alive. */
 void stale_add_job(struct stale *, const struct port *was);
-/* Connections from the addresses of 'was' to the endpoints that it used are,
- * as far as those are alive, now those of the ports that have the addresses. */
+/* Connections from the addresses of 'was' to the endpoints that it used are
+ * from now on those of the ports that have the addresses, as far as the
+ * endpoints are alive. */
 void stale_inherit(struct stale *, const struct port *was);
 
 /* Puts in place of each NodePort address in 'set' itself and that port of each
