@@ -453,9 +453,11 @@ def test_a_pod_reaches_itself_by_a_service(tmp_path, family, mode):
         sport = next(SPORT)
         for _ in range(2):
             one.send(pod.name, udp(src, svc, sport, 80))
-            there = one.got(pod.name, ends(gateway, sport, src, 8080))
+            there = one.got(pod.name, lambda f: f.src == gateway
+                            and f.proto == UDP)
+            assert there.dst == src and there.ports[1] == 8080
             assert_macs(there, one.mac, pod.mac)
-            one.send(pod.name, udp(src, gateway, 8080, sport))
+            one.send(pod.name, udp(src, gateway, 8080, there.ports[0]))
             back = one.got(pod.name, ends(svc, 80, src, sport))
             assert_macs(back, one.mac, pod.mac)
 

@@ -28,6 +28,12 @@ SPORT = iter(range(20000, 60000))
 SCTP_CLIENTS = itertools.count(10)
 
 
+def marked(number):
+    """What tells a packet of this test: a translated source has another
+    port."""
+    return b"\xbe\xef" + number.to_bytes(2, "big")
+
+
 class Node(PipeNode):
     """A node that serves NodePorts."""
 
@@ -46,24 +52,38 @@ class Node(PipeNode):
         """Sends the first packet of a connection; its source port."""
         port, address = self.client(who, family)
         sport = next(SPORT)
-        l4 = {"tcp": lambda: packets.tcp(sport, dport, SYN),
-              "udp": lambda: packets.udp(sport, dport, b"data"),
-              "sctp": lambda: packets.sctp_init(sport, dport)}[proto]()
-        self.send(port, packets.ip(src or address, dst, PROTO[proto], l4),
+        self.send(port, packets.ip(src or address, dst, PROTO[proto],
+                                   self.first(proto, sport, dport)),
                   dst_mac=VIRTUAL_MAC if port == "gw" else None)
         return sport
 
+    @staticmethod
+    def first(proto, sport, dport):
+        """The first packet of a connection, from its ports on."""
+        if proto == "tcp":
+            return packets.tcp(sport, dport, SYN,
+                               int.from_bytes(marked(sport), "big"))
+        if proto == "udp":
+            return packets.udp(sport, dport, marked(sport))
+        return packets.sctp_init(sport, dport)
+
     def arrived(self, sport):
-        """Where the packet with a source port has left: a list of port and
-        frame."""
+        """Where the packet that began with a source port has left: a list of
+        port and frame."""
         return [(port, frame) for port in ("gw", "pod1", "pod2")
                 for frame in self.frames(port)
-                if frame.proto in PROTO.values() and frame.ports[0] == sport]
+                if frame.proto in (TCP, UDP) and marked(sport) in frame.l4
+                or frame.proto == SCTP and frame.ports[0] == sport]
+
+    def left(self, sport):
+        """By which port, and as which frame; waits."""
+        found, = wait_for(lambda: self.arrived(sport), 10,
+                          "the packet to leave", self.dump)
+        return found
 
     def result(self, sport):
         """Port, source and destination by which a packet has left; waits."""
-        (port, frame), = wait_for(lambda: self.arrived(sport), 10,
-                                  "the packet to leave", self.dump)
+        port, frame = self.left(sport)
         return port, frame.src, frame.dst
 
     def rejects(self):
@@ -77,7 +97,7 @@ class Node(PipeNode):
         port, address = self.client("pod", family)
         mark = next(SPORT)
         self.send(port, packets.ip(address, self.pods[0].of[family], UDP,
-                                   packets.udp(mark, 7, b"data")))
+                                   packets.udp(mark, 7, marked(mark))))
         self.result(mark)
         assert not self.arrived(sport)
 
@@ -228,7 +248,8 @@ def test_answers_come_back_from_the_address_that_was_asked(node, family, who,
     for kind in KINDS:
         dst, dport = address(node, kind, family)
         sport = node.open(who, dst, dport, family=family)
-        out, seen_as, endpoint = node.result(sport)
+        out, frame = node.left(sport)
+        seen_as, endpoint, seen_port = frame.src, frame.dst, frame.ports[0]
         mac = VIRTUAL_MAC if port == "gw" else None
         for number in range(3):
             data = b"more %d" % number
@@ -237,11 +258,11 @@ def test_answers_come_back_from_the_address_that_was_asked(node, family, who,
             more = node.got(out, lambda f, want=data: f.proto == UDP
                             and want in f.l4)
             assert (more.src, more.dst, more.ports) == (
-                seen_as, endpoint, (sport, 8080))
+                seen_as, endpoint, (seen_port, 8080))
             if not number:
                 continue
             node.send(out, packets.ip(endpoint, seen_as, UDP, packets.udp(
-                8080, sport, b"answer to " + data)), dst_mac=(
+                8080, seen_port, b"answer to " + data)), dst_mac=(
                     VIRTUAL_MAC if out == "gw" else None))
             back = node.got(port, lambda f, want=data: f.proto == UDP
                             and b"answer to " + want in f.l4)
@@ -269,13 +290,13 @@ def test_the_answer_of_another_node_comes_back_by_this_one(tmp_path, family,
         for kind in KINDS:
             dst, dport = address(one, kind, family)
             sport = one.open(who, dst, dport, family=family)
-            there = two.got(peer.name, lambda f, want=sport: f.proto == UDP
-                            and f.ports[0] == want)
+            there = two.got(peer.name, lambda f, want=marked(sport):
+                            f.proto == UDP and want in f.l4)
             assert (there.src, there.dst) == (one.gateway[family],
                                               peer.of[family])
             two.send(peer.name, packets.ip(
                 peer.of[family], one.gateway[family], UDP,
-                packets.udp(8080, sport, b"answer")))
+                packets.udp(8080, there.ports[0], b"answer")))
             back = one.got(port, lambda f, want=sport: f.proto == UDP
                            and f.ports[1] == want)
             assert (back.src, back.dst, back.ports) == (dst, src,
@@ -290,11 +311,6 @@ def test_the_answer_of_another_node_comes_back_by_this_one(tmp_path, family,
 def test_an_error_is_told_to_the_client_outside(node, family, external,
                                                 proto):
     """About the packet that it sent, from the address that it asked."""
-    def first(src, dst, dport):
-        return packets.ip(src, dst, PROTO[proto], packets.tcp(
-            sport, dport, SYN) if proto == "tcp" else packets.udp(
-                sport, dport, b"data"))
-
     svc = service(family, proto, external=external)
     pod = node.pods[0]
     svc.endpoints = {"cluster": [pod.of[family]], "local": [pod.of[family]]}
@@ -304,11 +320,11 @@ def test_an_error_is_told_to_the_client_outside(node, family, external,
     for kind in KINDS:
         dst, dport = address(node, kind, family)
         sport = node.open("outside", dst, dport, proto, family)
-        _, seen_as, _ = node.result(sport)
+        _, frame = node.left(sport)
         node.send(pod.name, packets.ip(
-            pod.of[family], seen_as, icmp, packets.icmp_error(
-                family, packets.UNREACHABLE[family],
-                first(seen_as, pod.of[family], 8080))))
+            pod.of[family], frame.src, icmp, packets.icmp_error(
+                family, packets.UNREACHABLE[family], packets.ip(
+                    frame.src, frame.dst, frame.proto, frame.l4))))
         back = node.got("gw", lambda f: f.proto == icmp)
         assert (back.src, back.dst) == (dst, CLIENT[family])
         assert back.icmp == packets.UNREACHABLE[family]
