@@ -42,6 +42,7 @@ struct rules {
     bool exists;       /* There is one, whoever made it. */
     bool wrote;        /* We have made one in this run. */
     bool intact;       /* It is as we wrote it. */
+    bool guarded;      /* It keeps others away from 127.0.0.1. */
     bool odd;          /* Its sets are not like ours. */
     struct ds written; /* 'text' as it was written last. */
     struct ds kernel;  /* How the kernel spells it since. */

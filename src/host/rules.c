@@ -374,6 +374,7 @@ table_written(struct rules *r)
         memberset_have_all(&r->sets[i]);
     }
     r->exists = r->wrote = true;
+    r->guarded = !ip_is_none(&r->node_port_ips[IP_V4]);
     r->odd = false;
     r->n_tables++;
 
@@ -580,5 +581,6 @@ rules_in_sync(const struct rules *r)
 bool
 rules_guard_localhost(const struct rules *r)
 {
-    return r->wanted && rules_table_is_written(r);
+    /* While another one takes its place, the one that is there counts. */
+    return r->wanted && r->intact && r->guarded;
 }

@@ -148,34 +148,41 @@ put_raw_chains(const struct rules_want *w, struct ds *ds)
  * What comes from there has been there, and neither it nor the mark must go
  * that way again; the switch and its tunnels would keep the mark. */
 
+/* 'packet' and 'connection': which of them is marked. */
 static void
-put_external(enum ip_family f, const char *condition, const char *what,
-             struct ds *ds)
+put_external(enum ip_family f, const char *condition, bool packet,
+             bool connection, struct ds *ds)
 {
-    ds_put_format(ds,
-                  "    %s%s daddr . meta l4proto . th dport @%s counter "
-                  "%s mark set %s mark | 0x%x\n",
+    ds_put_format(ds, "    %s%s daddr . meta l4proto . th dport @%s counter",
                   condition, families[f].ip,
-                  rulestext_set_name(RULES_EXTERNAL, f), what, what,
-                  HOST_FWMARK);
+                  rulestext_set_name(RULES_EXTERNAL, f));
+    if (packet) {
+        ds_put_format(ds, " meta mark set meta mark | 0x%x", HOST_FWMARK);
+    }
+    if (connection) {
+        ds_put_format(ds, " ct mark set ct mark | 0x%x", HOST_FWMARK);
+    }
+    ds_put_char(ds, '\n');
 }
 
 /* A TCP connection stays where it began, whatever becomes of the address: the
  * load balancer's with the balancer, ours in the switch; so its first packet
- * decides.  Of the others entries are removed instead (ctstale.h). */
+ * decides.  Of the others entries are removed instead (ctstale.h).  ICMP
+ * errors, as about packets that are too big, go where their connection does. */
 static void
 put_marking(const struct rules_want *w, struct ds *ds)
 {
     for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
         if (!ip_is_none(&w->node_port_ips[f])) {
-            put_external(f, "meta l4proto tcp ct state new ", "ct", ds);
-            put_external(f, "meta l4proto tcp ct state untracked ", "meta",
-                         ds);
-            put_external(f, "meta l4proto != tcp ", "meta", ds);
+            put_external(f, "meta l4proto tcp ct state new ", false, true, ds);
+            put_external(f, "meta l4proto tcp ct state untracked ", true,
+                         false, ds);
+            put_external(f, "meta l4proto != tcp ", true, true, ds);
         }
     }
     ds_put_format(ds,
-                  "    ct direction original ct mark & 0x%x != 0 "
+                  "    meta l4proto != udp meta l4proto != sctp "
+                  "ct direction original ct mark & 0x%x != 0 "
                   "meta mark set meta mark | 0x%x\n  }\n",
                   HOST_FWMARK, HOST_FWMARK);
 }

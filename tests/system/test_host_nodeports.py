@@ -13,7 +13,8 @@ import threading
 import pytest
 
 from support.hostprobe import Probe
-from support.packets import mac_of, sock
+from support.packets import (ICMP, ICMPV6, TCP, UDP, Wire, icmp_error, ip,
+                             mac_of, sock, tcp, udp)
 from support.rulesprobe import BASIC, SLOWER, RulesProbe
 from support.wait import wait_for
 
@@ -29,6 +30,7 @@ FULL = {4: 32, 6: 128}
 PORT, OTHER_PORT = 30080, 30081
 LOCAL_PORT = 443            # Of external addresses.
 MARK = 0x20000000
+TOO_BIG = {4: (3, 4), 6: (2, 0)}
 SOON = 10 * SLOWER
 FAMILIES = pytest.mark.parametrize("family", [4, 6])
 PROTOS = pytest.mark.parametrize("proto", ["TCP", "UDP", "SCTP"])
@@ -419,6 +421,37 @@ def test_strict_reverse_path_filters_do_not_stop_answers(served, probe):
                    LOCAL_PORT)[0] == "bridge"
         assert ask(served.node, 4, "TCP", EXTERNAL[4],
                    LOCAL_PORT)[0] == "bridge"
+
+
+@FAMILIES
+@pytest.mark.parametrize("proto", ["TCP", "UDP"])
+@pytest.mark.parametrize("kind", ["node port", "external", "own external"])
+def test_icmp_errors_go_where_their_connection_does(served, probe, family,
+                                                    proto, kind):
+    """As from a router for which the answers were too big."""
+    address = EXTERNAL[family] if kind == "external" else NODE[family]
+    port = PORT if kind == "node port" else LOCAL_PORT
+    probe.send(node_port(family, proto) if kind == "node port"
+               else external(family, proto, address))
+    probe.wait_sync()
+    served.client_routes(family)
+    with servers(served, family, proto, port), \
+            make(served.client, family, proto, timeout=2.0) as client, \
+            Wire(served.bridge) as bridge, Wire(served.client) as router:
+        client.connect((address, port))
+        if proto == "UDP":
+            client.send(b"x")
+        assert client.recv(100).startswith(b"bridge")
+        there = client.getsockname()[1]
+        quoted = tcp(port, there, 0x10) if proto == "TCP" \
+            else udp(port, there, b"answer")
+        router.send(mac_of(served.node, "up0"), ip(
+            CLIENT[family], address, ICMP if family == 4 else ICMPV6,
+            icmp_error(family, TOO_BIG[family], ip(
+                address, CLIENT[family], TCP if proto == "TCP" else UDP,
+                quoted), 1280)))
+        assert bridge.wait(lambda f: f.proto in (ICMP, ICMPV6)
+                           and f.dst in (address, NODE_PORT_IP[family]))
 
 
 # Connections that began before.

@@ -91,8 +91,8 @@ void rules_add_port(struct rules *, enum rules_set_id,
 void rules_remove_port(struct rules *, enum rules_set_id,
                        const struct rules_port *);
 
-/* True if the table is in the kernel as wanted, so that nothing but this node
- * itself can reach 127.0.0.1 by the gateway, whatever its settings. */
+/* True if the table in the kernel has the rules by which nothing but this node
+ * itself can reach 127.0.0.1 by the gateway, whatever the link's settings. */
 bool rules_guard_localhost(const struct rules *);
 
 /* Does what can be done without waiting. */
