@@ -168,7 +168,8 @@ put_external(enum ip_family f, const char *condition, bool packet,
 /* A TCP connection stays where it began, whatever becomes of the address: the
  * load balancer's with the balancer, ours in the switch; so its first packet
  * decides.  Of the others entries are removed instead (ctstale.h).  ICMP
- * errors, as about packets that are too big, go where their connection does. */
+ * errors, as about packets that are too big, go where their connection
+ * does. */
 static void
 put_marking(const struct rules_want *w, struct ds *ds)
 {

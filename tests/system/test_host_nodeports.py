@@ -13,8 +13,8 @@ import threading
 import pytest
 
 from support.hostprobe import Probe
-from support.packets import (ICMP, ICMPV6, TCP, UDP, Wire, icmp_error, ip,
-                             mac_of, sock, tcp, udp)
+from support.packets import (ICMP, ICMPV6, SCTP, TCP, UDP, Wire, icmp_error,
+                             ip, mac_of, sctp_init, sock, tcp, udp)
 from support.rulesprobe import BASIC, SLOWER, RulesProbe
 from support.wait import wait_for
 
@@ -421,6 +421,28 @@ def test_strict_reverse_path_filters_do_not_stop_answers(served, probe):
                    LOCAL_PORT)[0] == "bridge"
         assert ask(served.node, 4, "TCP", EXTERNAL[4],
                    LOCAL_PORT)[0] == "bridge"
+
+
+@FAMILIES
+def test_packets_of_sctp_are_led_in_where_no_socket_can_be_had(served, probe,
+                                                               family):
+    served.node.sysctl(net__netfilter__nf_conntrack_checksum=0)
+    probe.send(node_port(family, "SCTP"), external(family, "SCTP"),
+               external(family, "SCTP", NODE[family]),
+               node_port(family, "TCP", OTHER_PORT))
+    probe.wait_sync()
+    there = mac_of(served.node, "up0")
+    with Wire(served.bridge) as bridge, Wire(served.client) as client:
+        for n, (address, port, arrives) in enumerate((
+                (NODE, PORT, NODE_PORT_IP), (EXTERNAL, LOCAL_PORT, EXTERNAL),
+                (NODE, LOCAL_PORT, NODE_PORT_IP), (NODE, OTHER_PORT, None))):
+            client.send(there, ip(CLIENT[family], address[family], SCTP,
+                                  sctp_init(20000 + n, port)))
+            seen = bridge.wait(lambda f, n=n: f.proto == SCTP
+                               and f.ports[0] == 20000 + n,
+                               2.0 if arrives else 0.2)
+            assert (seen and (seen.src, seen.dst, seen.ports[1])) == (
+                arrives and (CLIENT[family], arrives[family], port))
 
 
 @FAMILIES
