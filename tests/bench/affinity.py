@@ -3,18 +3,28 @@
 daemon's part in each that is learned, what the switch does to keep the order
 of eviction, and a restart of the daemon.
 
-What a new connection costs with affinity is in "lookup"."""
+What a new connection costs with affinity is in "lookup"; here is what it
+costs when there are as many clients already as may be."""
+import pathlib
 import re
+import shutil
+import tempfile
 import time
+
+import lookup
 
 from bed import Bed, cluster, cpu_ns, switch_rss_mib, vswitchd_cpu
 from figures import median, spread
-from support import objects
+from support import objects, packets
+from support.packets import SYN, TCP
+from support.pipenode import PipeNode
 from support.wait import wait_for
 
 N_SERVICES = 1000
 N_CLIENTS = 100000
 N_LEARNED_SINGLY = 20000
+N_NEW, AT_ONCE = 2000, 8        # More at once than the switch can take would
+                                # be lost.
 IDLE = 5                        # Seconds.
 RUNS = 5
 TABLE, LEARNED = 11, 0xf901070000000000
@@ -49,9 +59,9 @@ def flows(group, first, n):
         for i in range(first, first + n))
 
 
-def learn(bed, switch, group, first, n, *options):
+def learn(directory, switch, group, first, n, *options):
     """Has the switch learn; with --bundle all at once, else one by one."""
-    path = bed.dir / "learned"
+    path = directory / "learned"
     path.write_text(flows(group, first, n))
     switch.ofctl("add-flows", path, options=options)
 
@@ -60,7 +70,7 @@ def learn_singly(table, bed, switch, daemon, group):
     """Each is a notice to the daemon, which leaves it alone."""
     def cost(first):
         mine, its = cpu_ns(daemon.pid), vswitchd_cpu(switch)
-        learn(bed, switch, group, first, N_LEARNED_SINGLY)
+        learn(bed.dir, switch, group, first, N_LEARNED_SINGLY)
         time.sleep(1)
         return (cpu_ns(daemon.pid) - mine) / 1e3 / N_LEARNED_SINGLY, \
             (vswitchd_cpu(switch) - its) / 1e3 / N_LEARNED_SINGLY
@@ -109,6 +119,56 @@ def restarts(table, daemon, switch, what):
     return [median([values[k] for values in found]) for k in range(3)]
 
 
+def put_in(node, dst):
+    """Microseconds of ovs-vswitchd's for a packet of each new client."""
+    node.flush_conntrack()
+    before = vswitchd_cpu(node.switch)
+    frames = [packets.ip("10.%d.%d.1" % (i // 250, i % 250), dst, TCP,
+                         packets.tcp(10000, 80, SYN)) for i in range(N_NEW)]
+    for at in range(0, N_NEW, AT_ONCE):
+        node.send_all("gw", frames[at:at + AT_ONCE])
+    return (vswitchd_cpu(node.switch) - before) / 1e3
+
+
+def new_clients(directory, n_before):
+    """Microseconds of ovs-vswitchd's for each new client, with so many
+    before."""
+    with PipeNode(directory, 1, "noEncap") as node:
+        node.serve(lookup.service("affinity"))
+        node.load()
+        node.switch.vsctl(
+            "--", "--id=@t", "create", "Flow_Table",
+            "flow_limit=%d" % N_CLIENTS, "overflow_policy=evict", "--", "set",
+            "bridge", node.switch.bridge, "flow_tables:%d=@t" % TABLE)
+        learn(directory, node.switch, 0x7fffff00, 0, n_before, "--bundle")
+        time.sleep(IDLE)        # The switch revalidates and counts.
+        nothing = put_in(node, "224.0.0.1")
+        taken = put_in(node, lookup.ADDRESS)
+        seen = lookup.arrivals(node)
+    assert seen >= N_NEW / 2, seen
+    return (taken - nothing) / seen
+
+
+def run_new(table):
+    """Clients that come as fast as may be: each makes the switch revalidate,
+    and then look at all that may be over.  A full table makes room."""
+    found = {0: [], N_CLIENTS // 2: [], N_CLIENTS - 1: []}
+    for _ in range(RUNS):
+        for n_before, costs in found.items():
+            directory = pathlib.Path(tempfile.mkdtemp(
+                prefix="ofproxyd-bench-"))
+            try:
+                costs.append(new_clients(directory / "1", n_before))
+            finally:
+                shutil.rmtree(directory, ignore_errors=True)
+    first = median(found[0])
+    for n_before, costs in found.items():
+        table.figure("a new client, %d before" % n_before, median(costs),
+                     "us", note=spread(costs, 0))
+        if n_before:
+            table.figure("ratio", median(costs) / first, "")
+
+
 def run(table, options):
     """The sub-benchmark."""
     table.title("affinity: %d clients remembered, %d Services"
@@ -120,7 +180,7 @@ def run(table, options):
         idle(table, switch, daemon, "nobody")
         rss, own = switch_rss_mib(switch), daemon.anonymous_kib()
         learn_singly(table, bed, switch, daemon, group)
-        learn(bed, switch, group, N_LEARNED_SINGLY,
+        learn(bed.dir, switch, group, N_LEARNED_SINGLY,
               N_CLIENTS - N_LEARNED_SINGLY - 1, "--bundle")
         idle(table, switch, daemon, "all remembered")
         table.figure("ovs-vswitchd's memory for each client",
@@ -133,3 +193,4 @@ def run(table, options):
             table.figure(name + ": ratio", with_all[k] / without[k], "")
         text = switch.ofctl("dump-aggregate", "table=%d" % TABLE)
         assert "flow_count=%d" % N_CLIENTS in text, text
+    run_new(table)
