@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <openvswitch/poll-loop.h>
@@ -533,6 +534,21 @@ run(const struct setup *setup, const struct args *args)
     return error;
 }
 
+/* Two listening sockets for each Service with a health check are more than the
+ * usual limit, which only is what it is for those who use select(). */
+static void
+raise_fd_limit(void)
+{
+    struct rlimit limit;
+
+    if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit)) {
+            VLOG_INFO("setrlimit: %s", ovs_strerror(errno));
+        }
+    }
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -563,6 +579,9 @@ main(int argc, char *argv[])
         return EXIT_FAILURE;
     }
     setup.node_name = find_node_name(&args);
+    if (setup.cfg.antrea_proxy_proxy_all) {
+        raise_fd_limit();
+    }
     daemonize();
     uuid_init(); /* Ends the process if there is no descriptor for it. */
     error = run(&setup, &args);

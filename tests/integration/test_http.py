@@ -453,3 +453,19 @@ def test_every_metric_is_documented(rig):
              if line.startswith(("| `kubeproxy_", "| `antrea_", "| `ofproxyd_",
                                  "| `process_")) and line.count("|") == 5]
     assert found == rows, "\n".join(rows)
+
+
+def test_there_are_descriptors_for_many_health_checks(rig):
+    """The usual limit of 1024 would be too few for 600 Services."""
+    rig.daemon.wrapper = ("prlimit", "--nofile=128:")
+    rig.start_daemon()
+    for i in range(600):
+        address = "10.96.%d.%d" % (1 + i // 200, 1 + i % 200)
+        rig.api.apply(lb_service("s%d" % i, 30000 + i,
+                                 clusterIP=address, clusterIPs=[address]))
+    wait_for(lambda: metrics(rig)["ofproxyd_health_check_listeners"].value()
+             == 600, 20, "600 listeners", rig)
+    assert wait_check(rig, 503, 0, port=30599)
+    page = metrics(rig)
+    assert page["process_open_fds"].value() > 600
+    assert page["ofproxyd_health_check_listeners_failing"].value() == 0
