@@ -25,7 +25,7 @@
 #define PAUSE_MS 200
 
 /* Connections that have been told to go keep their place in the library until
- * its next turn, or for up to two seconds. */
+ * its next turn, or its timeout. */
 #define LEAVING HTTPD_CONNS
 
 #define BACKLOG 128
@@ -168,9 +168,8 @@ conn_resume(struct conn *c)
     }
 }
 
-/* Lets the library find out that it has ended: only it may close it.  As it
- * takes a short read for the last one, it may have missed the end before and
- * not look again; then its own timeout, in seconds, makes it look. */
+/* Lets the library find out that it has ended: only it may close it.  Should
+ * it not notice, its own timeout, in seconds, makes it look. */
 static void
 conn_drop(struct httpd *h, struct conn *c)
 {

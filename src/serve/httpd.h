@@ -15,6 +15,9 @@
  *     complete request for longest, so that those who only hold connections
  *     lock nobody out;
  *   - a turn accepts HTTPD_ACCEPTS connections at most;
+ *   - one that ended right behind its last request may not be noticed (the
+ *     library takes a short read for the end of what has come), and is kept
+ *     until one of the above applies;
  *   - request line and headers have to fit into HTTPD_MEMORY bytes. */
 
 #include <stdbool.h>
