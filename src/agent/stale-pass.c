@@ -75,8 +75,25 @@ is_alive(const struct stale *st, const struct job *job,
                && is_claimed(st, job, &node_port, ep));
 }
 
+/* Is 'ep' alive at any address? */
+static bool
+lives_anywhere(const struct stale *st, const struct job *job,
+               const struct addr *ep)
+{
+    const struct port *port;
+
+    HMAP_FOR_EACH (port, node, &st->ports) {
+        if (port->family == job->family && port->proto == job->proto
+            && addrset_has(&port->alive, ep)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Requests. */
 
+/* 'addr' or 'ep' may be NULL. */
 static void
 make_request(const struct job *job, const struct addr *addr,
              const struct addr *ep, struct ofconn_ct_flush *ret)
@@ -84,58 +101,93 @@ make_request(const struct job *job, const struct addr *addr,
     *ret = (struct ofconn_ct_flush){
         .zone = job->family == IP_V4 ? PIPE_ZONE_V4 : PIPE_ZONE_V6,
         .proto = proto_number(job->proto),
-        .dst = addr->ip.in6,
-        .dst_port = addr->port,
     };
+    if (addr) {
+        ret->dst = addr->ip.in6;
+        ret->dst_port = addr->port;
+    }
     if (ep) {
         ret->src = ep->ip.in6;
         ret->src_port = ep->port;
     }
 }
 
-/* Returns true and sets '*ret' to the next request of the pass at 'i' and 'j',
- * which it moves on, or false at the pass's end. */
+/* First, addresses where nothing is alive: one request each, whatever the
+ * endpoints were. */
 static bool
-next_request(const struct stale *st, const struct job *job, size_t *i,
-             size_t *j, struct ofconn_ct_flush *ret)
+next_address(const struct stale *st, const struct job *job, struct cursor *c,
+             struct ofconn_ct_flush *ret)
 {
-    while (*i < job->addrs.n) {
-        const struct addr *addr = &job->addrs.a[*i];
+    while (c->address < job->addrs.n) {
+        const struct addr *addr = &job->addrs.a[c->address++];
 
-        if (!*j && !is_alive(st, job, addr, NULL)) {
-            ++*i;
+        if (!is_alive(st, job, addr, NULL)) {
             make_request(job, addr, NULL, ret);
             return true;
         }
-        while (*j < job->eps.n) {
-            const struct addr *ep = &job->eps.a[(*j)++];
+        c->n_alive++;
+    }
+    return false;
+}
 
-            if (!is_alive(st, job, addr, ep)) {
+/* Then, at all others, endpoints that are gone: one request each if there are
+ * several addresses and no Service port at all has the endpoint any more. */
+static bool
+next_endpoint(const struct stale *st, const struct job *job, struct cursor *c,
+              struct ofconn_ct_flush *ret)
+{
+    for (; c->n_alive && c->ep < job->eps.n; c->ep++, c->ep_address = 0) {
+        const struct addr *ep = &job->eps.a[c->ep];
+
+        if (!c->ep_address && c->n_alive > 1 && !lives_anywhere(st, job, ep)) {
+            c->ep++;
+            make_request(job, NULL, ep, ret);
+            return true;
+        }
+        while (c->ep_address < job->addrs.n) {
+            const struct addr *addr = &job->addrs.a[c->ep_address++];
+
+            if (is_alive(st, job, addr, NULL)
+                && !is_alive(st, job, addr, ep)) {
                 make_request(job, addr, ep, ret);
                 return true;
             }
         }
-        ++*i;
-        *j = 0;
     }
-    if (*i - job->addrs.n < job->fresh.n) {
-        const struct addr *addr = &job->fresh.a[*i - job->addrs.n];
+    return false;
+}
 
-        /* Answered from where it was sent to: not translated. */
-        ++*i;
+/* Last, what is answered from where it was sent to: untranslated. */
+static bool
+next_fresh(const struct job *job, struct cursor *c,
+           struct ofconn_ct_flush *ret)
+{
+    if (c->fresh < job->fresh.n) {
+        const struct addr *addr = &job->fresh.a[c->fresh++];
+
         make_request(job, addr, addr, ret);
         return true;
     }
     return false;
 }
 
+/* Returns true and sets '*ret' to the next request of the pass, moving 'c' on,
+ * or false at the pass's end. */
+static bool
+next_request(const struct stale *st, const struct job *job, struct cursor *c,
+             struct ofconn_ct_flush *ret)
+{
+    return next_address(st, job, c, ret) || next_endpoint(st, job, c, ret)
+           || next_fresh(job, c, ret);
+}
+
 bool
 stale_job_is_void(const struct stale *st, const struct job *job)
 {
     struct ofconn_ct_flush request;
-    size_t i = 0, j = 0;
+    struct cursor cursor = { 0 };
 
-    return !next_request(st, job, &i, &j, &request);
+    return !next_request(st, job, &cursor, &request);
 }
 
 /* Beginning. */
@@ -200,7 +252,8 @@ begin(struct stale *st, struct job *job, long long int now_ms)
     stale_expand(st, &job->addrs, job->family, false);
     stale_expand(st, &job->fresh, job->family, false);
     inherit(st, job);
-    job->i = job->j = job->n_requests = 0;
+    job->cursor = (struct cursor){ 0 };
+    job->n_requests = 0;
     job->n_done = 0;
     job->first_ms = job->next_ms = now_ms;
     if (is_urgent(job)) {
@@ -272,7 +325,8 @@ end_pass(struct stale *st, struct job *job, long long int now_ms)
             ? now_ms
             : job->first_ms
                   + STALE_SPREAD_MS * (job->n_done - n_at_once + 1) / n_spread;
-    job->i = job->j = job->n_requests = 0;
+    job->cursor = (struct cursor){ 0 };
+    job->n_requests = 0;
     ovs_list_push_back(&st->active, &job->list);
 }
 
@@ -284,7 +338,7 @@ take_from(struct stale *st, struct job *job, long long int now_ms,
     size_t n = 0;
 
     while (n < max) {
-        if (!next_request(st, job, &job->i, &job->j, &ret[n])) {
+        if (!next_request(st, job, &job->cursor, &ret[n])) {
             end_pass(st, job, now_ms);
             break;
         }

@@ -36,6 +36,15 @@ struct claim {
     const struct addr *addr;
 };
 
+/* Where a pass is. */
+struct cursor {
+    size_t address;    /* The next in 'addrs'; */
+    size_t n_alive;    /* how many before it have a living endpoint. */
+    size_t ep;         /* The next in 'eps', */
+    size_t ep_address; /* at the next in 'addrs'. */
+    size_t fresh;
+};
+
 /* Something to be flushed: connections from any of 'addrs' to any of 'eps'
  * that is not alive there any more, and untranslated ones to 'fresh'.  That
  * the pairs are more than ever were does no harm: no others match. */
@@ -48,7 +57,7 @@ struct job {
     struct addrset addrs, eps, fresh;
 
     /* Passes. */
-    size_t i, j;         /* The next address, and the next endpoint there. */
+    struct cursor cursor;
     size_t n_requests;   /* In this pass. */
     unsigned int n_done; /* Passes. */
     unsigned int n_passes;
@@ -84,9 +93,10 @@ struct port *stale_find_port(const struct stale *, uint64_t owner);
 /* Connections from the addresses of 'was' to the endpoints that it used are
  * stale, as far as those are not alive. */
 void stale_add_job(struct stale *, const struct port *was);
-/* Connections from the addresses of 'was' to the endpoints that it used are
- * from now on those of the ports that have the addresses, as far as the
- * endpoints are alive. */
+
+/* Connections from the addresses of 'was' to the endpoints that it used are,
+ * as far as those are alive, now those of the ports that have the
+ * addresses. */
 void stale_inherit(struct stale *, const struct port *was);
 
 /* Puts in place of each NodePort address in 'set' itself and that port of each

@@ -31,7 +31,8 @@ encode(const struct ofconn_ct_flush *flush)
     };
     uint16_t zone = flush->zone;
 
-    ovs_assert(!IN6_IS_ADDR_UNSPECIFIED(&flush->dst));
+    ovs_assert(!IN6_IS_ADDR_UNSPECIFIED(&flush->dst)
+               || !IN6_IS_ADDR_UNSPECIFIED(&flush->src));
     return ofp_ct_match_encode(&match, &zone, OFP15_VERSION);
 }
 

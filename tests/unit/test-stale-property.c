@@ -237,8 +237,9 @@ matches(const struct ofconn_ct_flush *r, const struct conn *conn)
         src = ep.ip;
         src_port = ep.port;
     }
-    return !memcmp(&r->dst, &conn->dst.ip.in6, sizeof r->dst)
-           && r->dst_port == conn->dst.port
+    return (!memcmp(&r->dst, &any, sizeof r->dst)
+            || (!memcmp(&r->dst, &conn->dst.ip.in6, sizeof r->dst)
+                && r->dst_port == conn->dst.port))
            && (!memcmp(&r->src, &any, sizeof r->src)
                || (!memcmp(&r->src, &src.in6, sizeof r->src)
                    && r->src_port == src_port));

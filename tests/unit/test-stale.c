@@ -4,7 +4,8 @@
  *
  * An endpoint is a letter: 'a' is 10.1.1.97:8080.  A request is written
  * "ADDRESS:PORT", of all connections to it, or "ADDRESS:PORT<a", of those to
- * one endpoint, or "ADDRESS:PORT!", of untranslated ones.  Cluster IP 'n' is
+ * one endpoint, "*<a", to that at any address, or "ADDRESS:PORT!", of
+ * untranslated ones.  Cluster IP 'n' is
  * 10.96.0.n and shown as "n"; "np" is the virtual NodePort address. */
 
 #include <limits.h>
@@ -190,7 +191,12 @@ format_request(const struct ofconn_ct_flush *r, struct ds *ds)
     ds_put_cstr(ds, ds->length ? " " : "");
     assert_int_equal(r->zone, PIPE_ZONE_V4);
     assert_int_equal(r->proto, 17);
-    format_address(&r->dst, r->dst_port, ds);
+    if (IN6_IS_ADDR_UNSPECIFIED(&r->dst)) {
+        assert_false(ip_is_none(&src));
+        ds_put_char(ds, '*');
+    } else {
+        format_address(&r->dst, r->dst_port, ds);
+    }
     if (ip_is_none(&src)) {
         assert_int_equal(r->src_port, 0);
     } else if (!memcmp(&r->src, &r->dst, sizeof r->src)) {
@@ -399,7 +405,12 @@ node_ports_are_those_of_this_node(void **state)
     say(f, 1, AT(1, 3000), "ab", "ab");
     drain(f);
     say(f, 1, AT(1, 3000), "a", "a");
-    expect(f, "1:53<b np:3000<b 192.0.2.1:3000<b 192.0.2.2:3000<b");
+    expect(f, "*<b");
+    say(f, 2, AT(2, 0), "xyz", "xyz");
+    say(f, 1, AT(1, 3000), "ax", "ax");
+    drain(f);
+    say(f, 1, AT(1, 3000), "a", "a"); /* Port 2 has it still. */
+    expect(f, "1:53<x np:3000<x 192.0.2.1:3000<x 192.0.2.2:3000<x");
     say(f, 1, AT(1, 3001), "a", "a");
     expect(f, "np:3000 192.0.2.1:3000 192.0.2.2:3000"
               " np:3001! 192.0.2.1:3001! 192.0.2.2:3001!");

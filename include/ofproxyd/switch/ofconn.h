@@ -139,8 +139,8 @@ struct ofconn_group_stats *ofconn_take_group_stats(struct ofconn *,
 
 /* Removal of connections from the switch's connection tracking
  * (NXT_CT_FLUSH): those of 'proto' in 'zone' that were opened to 'dst' and
- * 'dst_port' and, unless 'src' is "::", are answered from 'src' and
- * 'src_port'.  Never of all: 'dst' is an address. */
+ * 'dst_port', and are answered from 'src' and 'src_port'.  One of the two may
+ * be "::", for any. */
 struct ofconn_ct_flush {
     uint16_t zone;
     uint8_t proto;       /* IANA's number. */
