@@ -67,6 +67,17 @@ addrset_has(const struct addrset *set, const struct addr *addr)
 }
 
 void
+addrset_subtract(const struct addrset *a, const struct addrset *b,
+                 struct addrset *ret)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        if (!addrset_has(b, &a->a[i])) {
+            addrset_push(ret, &a->a[i].ip, a->a[i].port);
+        }
+    }
+}
+
+void
 addrset_move(struct addrset *set, struct addrset *other)
 {
     addrset_clear(set);

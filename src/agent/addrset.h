@@ -37,6 +37,10 @@ void addrset_add(struct addrset *, const struct addrset *other);
 
 bool addrset_has(const struct addrset *, const struct addr *);
 
+/* Adds what of 'a' is not in 'b' to 'ret', which is empty. */
+void addrset_subtract(const struct addrset *a, const struct addrset *b,
+                      struct addrset *ret);
+
 /* Makes 'set' what 'other' is, and 'other' empty. */
 void addrset_move(struct addrset *set, struct addrset *other);
 

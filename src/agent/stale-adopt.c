@@ -133,6 +133,19 @@ adopt(struct stale *st, struct relic *relic, const struct addrset *node_ips)
     stale_add_job(st, was);
 }
 
+/* 'then' are the addresses that served NodePorts. */
+static void
+adopt_node_ips(struct stale *st, const struct addrset *then)
+{
+    struct addrset added = ADDRSET_INIT;
+
+    if (then->n) {
+        addrset_subtract(&st->node_ips, then, &added);
+        stale_change_node_ips(st, &added, false);
+        addrset_clear(&added);
+    }
+}
+
 void
 stale_adopt(struct stale *st)
 {
@@ -144,6 +157,7 @@ stale_adopt(struct stale *st)
     flowtab_for_each_have(st->flowtab, note_flow, &relics);
     flowtab_for_each_have(st->flowtab, note_group, &relics);
     addrset_sort(&relics.node_ips);
+    adopt_node_ips(st, &relics.node_ips);
     HMAP_FOR_EACH_SAFE (relic, node, &relics.by_id) {
         adopt(st, relic, &relics.node_ips);
         addrset_clear(&relic->was.addrs);

@@ -103,6 +103,9 @@ void stale_inherit(struct stale *, const struct port *was);
  * address of this node; without those themselves if not 'keep'. */
 void stale_expand(const struct stale *, struct addrset *set,
                   enum ip_family family, bool keep);
+/* NodePorts are served on 'ips' no longer, or from now on. */
+void stale_change_node_ips(struct stale *, const struct addrset *ips,
+                           bool gone);
 void stale_job_destroy(struct job *);
 /* The flow at 'addr' that the switch has, or NULL. */
 const struct fitem *stale_find_flow(const struct stale *,

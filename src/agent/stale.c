@@ -300,17 +300,6 @@ stale_find_flow(const struct stale *st, const struct port *like,
 
 /* Changes. */
 
-/* Puts what of 'a' is not in 'b' in order into 'ret'. */
-static void
-subtract(const struct addrset *a, const struct addrset *b, struct addrset *ret)
-{
-    for (size_t i = 0; i < a->n; i++) {
-        if (!addrset_has(b, &a->a[i])) {
-            addrset_push(ret, &a->a[i].ip, a->a[i].port);
-        }
-    }
-}
-
 static void
 note_service_flow(const struct fitem *have, void *was_warm)
 {
@@ -339,11 +328,11 @@ change_addrs(struct stale *st, struct port *port, struct addrset *addrs)
     struct addrset gone = ADDRSET_INIT, added = ADDRSET_INIT;
     struct addrset fresh = ADDRSET_INIT;
 
-    subtract(&port->addrs, addrs, &gone);
+    addrset_subtract(&port->addrs, addrs, &gone);
     note_stale(st, port, &gone, &port->used);
 
     if (was_warm(st)) {
-        subtract(addrs, &port->addrs, &added);
+        addrset_subtract(addrs, &port->addrs, &added);
     }
     for (size_t i = 0; i < added.n; i++) {
         if (!stale_find_flow(st, port, &added.a[i])) {
@@ -376,7 +365,7 @@ change_eps(struct stale *st, struct port *port, const struct stale_port *now)
 
     push_eps(&alive, now->alive);
     addrset_sort(&alive);
-    subtract(&port->used, &alive, &gone);
+    addrset_subtract(&port->used, &alive, &gone);
     note_stale(st, port, &port->addrs, &gone);
     addrset_move(&port->alive, &alive);
 
@@ -464,8 +453,8 @@ change_node_port(struct stale *st, const struct port *port,
     addrset_clear(&addrs);
 }
 
-static void
-change_node_ips(struct stale *st, const struct addrset *ips, bool gone)
+void
+stale_change_node_ips(struct stale *st, const struct addrset *ips, bool gone)
 {
     const struct port *port;
 
@@ -492,12 +481,12 @@ stale_set_node_ips(struct stale *st, const struct ip *ips, size_t n)
     }
     addrset_sort(&now);
 
-    subtract(&st->node_ips, &now, &gone);
-    subtract(&now, &st->node_ips, &added);
+    addrset_subtract(&st->node_ips, &now, &gone);
+    addrset_subtract(&now, &st->node_ips, &added);
     addrset_move(&st->node_ips, &now);
-    change_node_ips(st, &gone, true);
+    stale_change_node_ips(st, &gone, true);
     if (st->adopted) {
-        change_node_ips(st, &added, false);
+        stale_change_node_ips(st, &added, false);
     }
     addrset_clear(&gone);
     addrset_clear(&added);

@@ -225,3 +225,51 @@ def test_e16_another_nodes_port_is_left_alone(cluster, exposed, family):
                  in cluster.daemon.appctl("sync"), SOON, "the last pass",
                  cluster.daemon)
         assert entry() == before
+
+
+@BOTH
+def test_e15_packets_before_the_service_are_no_obstacle(cluster, exposed,
+                                                        family):
+    """At any kind of address; the host's part included."""
+    web = cluster.pods[1]
+    with senders(exposed.ways(family)):
+        wait_for(lambda: any("dst=%s,sport=41002," % NODE[family] in line
+                             for line in cluster.node.switch.conntrack()),
+                 SOON, "what goes by untranslated", cluster.daemon)
+        exposed.begin(web)
+        wait_led(cluster, family, web, seen_by_the_switch(exposed, family))
+
+
+def uplink(cluster):
+    """The name of the node's link to the outside."""
+    text = cluster.node.run("ip", "-o", "addr", "show", "to", NODE[4]).stdout
+    return text.split()[1]
+
+
+@BOTH
+@pytest.mark.parametrize("away", [False, True])
+def test_e6_an_address_that_the_node_loses_is_cleared(cluster, exposed,
+                                                      family, away):
+    """Also if the daemon is away meanwhile; and it may come back."""
+    pod, web = cluster.pods[:2]
+    extra = {4: "192.0.2.66", 6: "2001:db8:2::66"}[family]
+    plain = extra + {4: "/24", 6: "/64"}[family]
+    expected = [(extra, 30053, SOURCE_PORT)]
+
+    def change(verb):
+        more = ["nodad"] if (family, verb) == (6, "add") else []
+        if away:
+            cluster.daemon.kill()
+        cluster.node.ip("addr", verb, plain, "dev", uplink(cluster), *more)
+        if away:
+            cluster.daemon.start()
+    exposed.begin(web)
+    change("add")
+    with OneWay(pod, extra, 30053, SOURCE_PORT):
+        wait_led(cluster, family, web, expected)
+        change("del")
+        wait_led(cluster, family, web, [])
+        change("add")
+        wait_led(cluster, family, web, expected)
+        change("del")
+        wait_led(cluster, family, web, [])
