@@ -273,7 +273,7 @@ has_news(struct stale *st)
     struct flowtab_stats stats;
 
     flowtab_get_stats(st->flowtab, &stats);
-    news = news || memcmp(&stats, &st->checked, sizeof stats);
+    news = news || memcmp(&stats, &st->checked, sizeof stats) != 0;
     st->checked = stats;
     st->checked_known = known;
     st->dirty = false;
@@ -348,21 +348,14 @@ take_from(struct stale *st, struct job *job, long long int now_ms,
     return n;
 }
 
-size_t
-stale_take(struct stale *st, long long int now_ms, struct ofconn_ct_flush *ret,
-           size_t max)
+/* A job whose pass ends goes to the list's end: each is looked at once. */
+static size_t
+take_from_all(struct stale *st, long long int now_ms,
+              struct ofconn_ct_flush *ret, size_t max)
 {
-    size_t n = 0, n_jobs;
+    size_t n_jobs = st->n_active, n = 0;
     struct job *job;
 
-    begin_some(st, now_ms);
-    if (now_ms < st->not_before_ms) {
-        return 0;
-    }
-    max = MIN(max, MAX(CHUNK_US / MAX(st->cost_us, 1), 1));
-
-    /* A job whose pass ends goes to the list's end: each is looked at once. */
-    n_jobs = st->n_active;
     LIST_FOR_EACH_SAFE (job, list, &st->active) {
         if (!n_jobs-- || n >= max) {
             break;
@@ -371,9 +364,21 @@ stale_take(struct stale *st, long long int now_ms, struct ofconn_ct_flush *ret,
             n += take_from(st, job, now_ms, ret + n, max - n);
         }
     }
-    st->n_taken = n;
-    st->n_requests += n;
     return n;
+}
+
+size_t
+stale_take(struct stale *st, long long int now_ms, struct ofconn_ct_flush *ret,
+           size_t max)
+{
+    begin_some(st, now_ms);
+    if (now_ms < st->not_before_ms) {
+        return 0;
+    }
+    max = MIN(max, MAX(CHUNK_US / MAX(st->cost_us, 1), 1));
+    st->n_taken = take_from_all(st, now_ms, ret, max);
+    st->n_requests += st->n_taken;
+    return st->n_taken;
 }
 
 void

@@ -21,7 +21,7 @@ VLOG_DEFINE_THIS_MODULE(stale);
 /* While the switch is away, what is due adds up; these are far more than any
  * switch's table survives its absence with. */
 #define MAX_WAITING 100000
-#define MAX_ADDRS   (2 * PIPE_MAX_ENDPOINTS)
+#define MAX_ADDRS   ((size_t) 2 * PIPE_MAX_ENDPOINTS)
 
 /* What one request costs until it was measured: much, so that the first goes
  * alone. */

@@ -22,7 +22,7 @@ VIRTUAL = {4: "169.254.0.252", 6: "fc01::aabb:ccdd:eefe"}
 ZONES = {4: 65520, 6: 65510}
 NUMBER = 500
 SOURCE_PORT = 41000
-SOON = 5
+SOON = 10
 
 
 class Exposed:
@@ -101,13 +101,15 @@ def led_to(cluster, family, pod):
     """{(address, port, source port)} of connections to 'pod', as they began.
 
     (A packet of the host that left before the host's rules were there may have
-    come back from outside: then there are two.)"""
+    come back from outside: then there are two, one perhaps with a port that the
+    host chose.)"""
     found = set()
     for line in cluster.node.switch.conntrack():
         match = re.match(r"udp,orig=\(src=[^,]*,dst=([^,]*),sport=(\d+),"
                          r"dport=(\d+)\),reply=\(src=([^,]*),", line)
         if (match and match[4] == pod.of(family)
-                and "zone=%d" % ZONES[family] in line):
+                and "zone=%d" % ZONES[family] in line
+                and SOURCE_PORT <= int(match[2]) < SOURCE_PORT + 1000):
             found.add((match[1], int(match[3]), int(match[2])))
     return found
 
@@ -263,6 +265,7 @@ def test_e6_an_address_that_the_node_loses_is_cleared(cluster, exposed,
         cluster.node.ip("addr", verb, plain, "dev", uplink(cluster), *more)
         if away:
             cluster.daemon.start()
+            cluster.daemon.wait_synced()
     exposed.begin(web)
     change("add")
     with OneWay(pod, extra, 30053, SOURCE_PORT):
