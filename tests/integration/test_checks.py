@@ -159,16 +159,23 @@ esac
 """
 
 
+CTL = """\
+#!/bin/sh
+echo '  --other'
+"""
+
+
 @pytest.fixture(name="program_tree")
 def _program_tree(tree):
     """A tree with a program and the texts that belong to it."""
-    for path, text in {"out/ofproxyd": PROGRAM,
+    for path, text in {"out/ofproxyd": PROGRAM, "out/ofproxyctl": CTL,
                        "conf/antrea-agent.conf": "ovsBridge: br-int\n",
                        "docs/configuration.md": "--config FILE\n"}.items():
         (tree / path).parent.mkdir(exist_ok=True)
         (tree / path).write_text(text)
-    (tree / "out/ofproxyd").chmod(0o755)
-    change(tree / "docs/a.md", "[up]", "`--one-heading` [up]")
+    for name in "ofproxyd", "ofproxyctl":
+        (tree / "out" / name).chmod(0o755)
+    change(tree / "docs/a.md", "[up]", "`--one-heading`, `--other` [up]")
     return tree
 
 
@@ -180,6 +187,8 @@ def test_check_docs_accepts_the_texts_of_a_program(program_tree):
 @pytest.mark.parametrize("path, old, new, complaint", [
     ("docs/a.md", "--one-heading", "--one-heading-more",
      "ofproxyd: --one-heading is not documented"),
+    ("docs/a.md", "--other", "--another",
+     "ofproxyctl: --other is not documented"),
     ("docs/configuration.md", "FILE", "F",
      "docs/configuration.md: not what `ofproxyd --print-reference` prints"),
     ("conf/antrea-agent.conf", "br-int", "br0",
