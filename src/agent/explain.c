@@ -13,8 +13,14 @@
 #include "agent-private.h"
 #include "served.h"
 
-/* Endpoints of each list that are named, at most. */
-#define MAX_NAMED 1000
+/* An answer must not keep the loop: a Service can have thousands of ports, of
+ * addresses and of endpoints.  So many ports in a family are explained, and
+ * so many addresses and endpoints named in all. */
+#define MAX_UNITS 100
+#define MAX_NAMED 2000
+
+/* Endpoints of one list. */
+#define MAX_NAMED_OF_LIST 1000
 
 /* Source ranges that are named. */
 #define MAX_RANGES 16
@@ -27,6 +33,7 @@ struct explainer {
     struct eps_explanation endpoints;
     size_t n_endpoints; /* Without those that is_beside() tells. */
     struct eps_choice choice;
+    size_t *room; /* Addresses and endpoints that may still be named. */
     struct ds *ds;
 };
 
@@ -100,9 +107,10 @@ tell_external(const struct explainer *e, const char *kind, const struct ip *ip,
         .why_not = off,
     };
 
-    if (ip_family(ip) != e->unit->family) {
+    if (ip_family(ip) != e->unit->family || !*e->room) {
         return;
     }
+    --*e->room;
     if (!off && !find_claim(e, &address)) {
         address.why_not = why_no_claim(e, &address);
     }
@@ -154,6 +162,9 @@ for_each_address(const struct explainer *e, address_cb *cb)
     for (size_t i = 0; i < svc->n_ingress; i++) {
         tell_external(e, "load-balancer IP", &svc->ingress[i].ip,
                       why_not_ingress(cfg, &svc->ingress[i]), cb);
+    }
+    if (!*e->room) {
+        ds_put_cstr(e->ds, "    and perhaps more addresses\n");
     }
 }
 
@@ -283,11 +294,12 @@ explain_list(const struct explainer *e, bool local)
 {
     const struct eps_list *list =
         local ? &e->choice.local : &e->choice.cluster;
+    size_t max = MIN(MAX_NAMED_OF_LIST, *e->room);
     size_t n_named = 0;
 
     ds_put_format(e->ds, "    endpoints for policy %s: %zu of %zu used\n",
                   local ? "Local" : "Cluster", list->n, e->n_endpoints);
-    for (size_t i = 0; i < e->endpoints.n && n_named < MAX_NAMED; i++) {
+    for (size_t i = 0; i < e->endpoints.n && n_named < max; i++) {
         const struct eps_verdict *v = &e->endpoints.verdicts[i];
 
         if (!is_beside(e, v)) {
@@ -295,6 +307,7 @@ explain_list(const struct explainer *e, bool local)
             n_named++;
         }
     }
+    *e->room -= n_named;
     if (n_named < e->n_endpoints) {
         ds_put_format(e->ds, "      and %zu more\n", e->n_endpoints - n_named);
     }
@@ -335,8 +348,9 @@ struct unit_ctx {
     const struct agent *a;
     const struct model_service *ms;
     void (*format)(const struct explainer *);
+    size_t room;
+    size_t n; /* Units. */
     struct ds *ds;
-    size_t n;
 };
 
 static void
@@ -349,10 +363,12 @@ with_unit(const struct unit *u, void *ctx_)
         .ms = ctx->ms,
         .port = find_port(ctx->ms->svc, u),
         .unit = u,
+        .room = &ctx->room,
         .ds = ctx->ds,
     };
 
-    if (e.port) { /* Else the Service has changed, and is rendered soon. */
+    /* Without the port the Service has changed, and is rendered soon. */
+    if (ctx->n++ < MAX_UNITS && e.port) {
         eps_choose(e.ms, e.port, u->family, &here, &e.choice);
         eps_explain(e.ms, e.port, u->family, &here, &e.endpoints);
         for (size_t i = 0; i < e.endpoints.n; i++) {
@@ -362,7 +378,26 @@ with_unit(const struct unit *u, void *ctx_)
         eps_explanation_uninit(&e.endpoints);
         eps_choice_uninit(&e.choice);
     }
-    ctx->n++;
+}
+
+/* Calls 'format' about each unit of 'ms'; returns how many there are. */
+static size_t
+format_units(const struct agent *a, const struct model_service *ms,
+             void (*format)(const struct explainer *), struct ds *ds)
+{
+    struct unit_ctx ctx = {
+        .a = a,
+        .ms = ms,
+        .format = format,
+        .room = MAX_NAMED,
+        .ds = ds,
+    };
+
+    services_for_each(a->services, ms->ns, ms->name, with_unit, &ctx);
+    if (ctx.n > MAX_UNITS) {
+        ds_put_format(ds, "  and %zu more ports\n", ctx.n - MAX_UNITS);
+    }
+    return ctx.n;
 }
 
 /* Services. */
@@ -450,12 +485,6 @@ agent_format_explanation(const struct agent *a, const char *ns,
                          const char *name, struct ds *ds)
 {
     const struct model_service *ms = model_find_service(a->model, ns, name);
-    struct unit_ctx ctx = {
-        .a = a,
-        .ms = ms,
-        .format = explain_unit,
-        .ds = ds,
-    };
     const char *why_not;
 
     if (!ms || (!ms->svc && !ms->n_slices)) {
@@ -470,8 +499,7 @@ agent_format_explanation(const struct agent *a, const char *ns,
         ds_put_format(ds, "  not served: %s\n", why_not);
         return 0;
     }
-    services_for_each(a->services, ns, name, with_unit, &ctx);
-    if (!ctx.n) {
+    if (!format_units(a, ms, explain_unit, ds)) {
         ds_put_cstr(ds, ms->svc->n_ports ? "  not rendered yet\n"
                                          : "  not served: it has no ports\n");
     }
@@ -523,18 +551,12 @@ agent_format_service(const struct agent *a, const char *ns, const char *name,
                      struct ds *ds)
 {
     const struct model_service *ms = model_find_service(a->model, ns, name);
-    struct unit_ctx ctx = {
-        .a = a,
-        .ms = ms,
-        .format = format_rows,
-        .ds = ds,
-    };
 
     if (!ms || !ms->svc) {
         return ENOENT;
     }
     ds_put_format(ds, "%-12s %-4s %-16s %-45s %-7s %13s %s\n", "PORT", "PROT",
                   "KIND", "ADDRESS", "POLICY", "USED/TOTAL", "STATE");
-    services_for_each(a->services, ns, name, with_unit, &ctx);
+    format_units(a, ms, format_rows, ds);
     return 0;
 }

@@ -4,6 +4,7 @@
 import json
 import re
 import socket
+import time
 
 import pytest
 
@@ -107,6 +108,27 @@ def test_very_many_endpoints_are_bounded(rig):
     has(text, "endpoints for policy Cluster: 1500 of 1500 used",
         "and 500 more")
     assert len(text.splitlines()) < 1010
+
+
+def test_a_service_of_very_many_of_all_is_answered_soon(rig):
+    """Ports, addresses and endpoints: the answer is bounded, and so is the
+    time in which the daemon does nothing else."""
+    ports = [objects.port(n, "p%d" % n) for n in range(1, 601)]
+    ips = ["198.51.%d.%d" % (n // 250, n % 250 + 1) for n in range(1000)]
+    slices = [slice_("ns1", "svc-a", [
+        endpoint("10.11.%d.%d" % (i, n), "n2") for n in range(100)],
+        [(8080, "p%d" % n) for n in range(1, 601)], suffix="s%d" % i)
+        for i in range(20)]
+    text = start(rig, objects.service("ns1", "svc-a", ports), *slices)
+    assert text.endswith("  and 500 more ports\n")
+    assert len(text.splitlines()) < 2800
+    rig.api.apply(objects.service("ns1", "svc-a", ports, externalIPs=ips))
+    rig.wait_settled()
+    before = time.monotonic()
+    text = rig.daemon.appctl("services", "ns1/svc-a")
+    assert time.monotonic() - before < 2
+    assert len(text.splitlines()) < 2400
+    assert "    and perhaps more addresses\n" in text
 
 
 # Addresses.

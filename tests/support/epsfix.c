@@ -210,18 +210,15 @@ assert_in_list(const struct eps_list *list, const struct eps *eps, bool used)
     assert_int_equal(n, used);
 }
 
-/* The explanation has the endpoints of each list, and gives every other one
- * another reason. */
-static void
-assert_explained(const struct model *m, enum ip_family family,
-                 const char *zone, const struct eps_choice *choice)
+void
+epsfix_assert_explained(const struct model_service *ms, enum ip_family family,
+                        const struct eps_place *here,
+                        const struct eps_choice *choice)
 {
-    const struct model_service *ms = model_find_service(m, "ns1", "svc-a");
-    struct eps_place here = { model_node_name(m), zone };
     struct eps_explanation e;
     size_t n_cluster = 0, n_local = 0;
 
-    eps_explain(ms, &ms->svc->ports[0], family, &here, &e);
+    eps_explain(ms, &ms->svc->ports[0], family, here, &e);
     for (size_t i = 0; i < e.n; i++) {
         const struct eps_verdict *v = &e.verdicts[i];
         bool cluster = eps_reason_is_used(v->cluster);
@@ -248,6 +245,7 @@ epsfix_check_row(const struct epsfix_row *row)
 
     for (int family = 0; family < N_IP_FAMILIES; family++) {
         struct model *m = model_create(node);
+        struct eps_place here = { node, row->zone ? row->zone : "za" };
         struct eps_choice choice;
 
         epsfix_put_svc(m, row->policies);
@@ -255,7 +253,8 @@ epsfix_check_row(const struct epsfix_row *row)
         choice = epsfix_choose(m, family, row->zone ? row->zone : "za");
         epsfix_assert_choice(row->name, &choice, row->cluster, row->local,
                              row->has_any);
-        assert_explained(m, family, row->zone ? row->zone : "za", &choice);
+        epsfix_assert_explained(model_find_service(m, "ns1", "svc-a"), family,
+                                &here, &choice);
         eps_choice_uninit(&choice);
         model_destroy(m);
     }

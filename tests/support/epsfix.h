@@ -82,4 +82,12 @@ void epsfix_assert_choice(const char *what, const struct eps_choice *choice,
                           const char *cluster, const char *local,
                           bool has_any);
 
+/* Fails the test unless eps_explain(), asked about the same, gives the
+ * endpoints of each list of 'choice' a reason to be in it, and no other
+ * one. */
+void epsfix_assert_explained(const struct model_service *ms,
+                             enum ip_family family,
+                             const struct eps_place *here,
+                             const struct eps_choice *choice);
+
 #endif /* tests/support/epsfix.h */

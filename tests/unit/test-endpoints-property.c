@@ -23,6 +23,7 @@
 
 #include <util.h>
 
+#include "../support/epsfix.h"
 #include "ofproxyd/model/endpoints.h"
 
 #define MAX_SLICES 4
@@ -570,6 +571,7 @@ run_round(struct rng *r, struct tally *tally)
     assert_int_equal(choice.has_any, expected.has_any);
     assert_same_list(&choice.cluster, &expected.cluster);
     assert_same_list(&choice.local, &expected.local);
+    epsfix_assert_explained(ms, in.family, &here, &choice);
     eps_choice_uninit(&choice);
     model_destroy(m);
 }
