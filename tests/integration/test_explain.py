@@ -2,6 +2,7 @@
 """What an operator is told of a Service: `services`, `endpoints`,
 `explain`."""
 import json
+import random
 import re
 import socket
 import time
@@ -242,6 +243,69 @@ def test_no_right_to_send_events_changes_nothing(rig):
     text = rig.daemon.appctl("sync")
     assert text.startswith("in sync: yes")
     assert "Events: 0 sent, 0 counts sent, 1 waiting" in text
+
+
+def random_service(rng, name, n):
+    """One with addresses that others may claim, too."""
+    def some(values):
+        return rng.sample(values, rng.randint(0, len(values)))
+
+    ips = ["198.51.100.%d" % i for i in range(1, 4)]
+    return objects.service(
+        "ns1", name, [objects.port(80, "http")], ["10.96.0.%d" % n],
+        type="LoadBalancer", externalIPs=some(ips),
+        internalTrafficPolicy=rng.choice(("Cluster", "Local")),
+        externalTrafficPolicy=rng.choice(("Cluster", "Local")),
+        created="2026-01-%02dT00:00:00Z" % rng.randint(1, 28),
+        status={"loadBalancer": {"ingress": [
+            {"ip": "203.0.113.%d" % i, "ipMode": rng.choice(("VIP", "Proxy"))}
+            for i in some(range(1, 4))]}})
+
+
+def random_slice(rng, name):
+    """Of up to three endpoints in any state."""
+    return slice_("ns1", name, [
+        endpoint("10.10.%d.%d" % (rng.randint(1, 2), rng.randint(5, 9)),
+                 rng.choice(("n1", "n2")), ready=rng.random() < 0.7,
+                 serving=rng.random() < 0.8, terminating=rng.random() < 0.3)
+        for _ in range(rng.randint(0, 3))], [(8080, "http")])
+
+
+def told(rig, name):
+    """What `services` says of the addresses: (address, used, state)."""
+    for line in rig.daemon.appctl("services", name).splitlines()[1:]:
+        words = line.split()
+        address, used, state = words[-4], words[-2], words[-1]
+        yield address.rsplit(":", 1)[0], int(used.split("/")[0]), state
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_told_is_what_the_bridge_does(rig, seed):
+    """Of each address of Services that share some of them."""
+    print("seed", seed)
+    rng = random.Random(seed)
+    names = ["svc-%d" % n for n in range(8)]
+    rig.daemon.allow("belongs to")
+    start(rig, objects.service("ns1", "svc-a"),
+          *(random_service(rng, name, 20 + n)
+            for n, name in enumerate(names)),
+          *(random_slice(rng, name) for name in names), **ON)
+    served, others = {}, set()
+    for name in names:
+        for address, used, state in told(rig, "ns1/" + name):
+            if state in ("off", "conflict"):
+                others.add(address)
+                continue
+            found = rig.lookup(address)
+            assert found is not None, (name, address, state)
+            kind = found if isinstance(found, str) else "select"
+            assert kind == state, (name, address)
+            assert state != "select" or len(found) == used
+            # One and the same Service may name an address twice.
+            assert served.setdefault(address, name) == name
+    assert served and others
+    for address in others - set(served):
+        assert rig.lookup(address) is None, address
 
 
 def test_affinity_and_health_port_are_told(rig):
