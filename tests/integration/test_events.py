@@ -4,6 +4,7 @@ real one does."""
 import datetime
 import json
 import re
+import time
 
 import pytest
 
@@ -12,6 +13,7 @@ from support.kubeprobe import KubeProbe
 from support.wait import wait_for
 
 CONFLICT, HEALTH_PORT = 0, 1    # Of EVENT_REASONS.
+MAX_PAUSE = 0.2                 # The probe's longest after a failure, in s.
 
 
 @pytest.fixture(name="probe")
@@ -239,6 +241,7 @@ def test_no_right_is_said_once_and_left_alone(apiserver, probe):
     client.emit("shop/web2", "note", times=100)
     apiserver.apply(objects.service("shop", "web"))
     client.wait_services("shop/web")
+    time.sleep(5 * MAX_PAUSE)   # That nothing happens takes its time.
     assert client.event_stats()["waiting"] == 2
     assert forbidden.hits == 1
     assert client.log_text().count("couldn't be sent") == 1
@@ -254,6 +257,7 @@ def test_no_such_api_is_left_alone(apiserver, probe, status):
     client.emit("shop/web", "note")
     client.wait_log("couldn't be sent.*HTTP %d" % status)
     client.emit("shop/web2", "note")
+    time.sleep(5 * MAX_PAUSE)   # As above.
     assert client.event_stats()["waiting"] == 2
     assert fault.hits == 1
 
