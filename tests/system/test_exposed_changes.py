@@ -4,6 +4,7 @@ all that while it runs.
 
 The router sends every external address to the balancer here, who answers
 itself; so who answers tells whether a packet has left the node."""
+import contextlib
 import itertools
 import socket
 
@@ -11,8 +12,9 @@ import pytest
 
 from support import objects, packets
 from support.asking import REFUSED, SILENCE, Answer, Question, ask, check
+from support.capture import Capture
 from support.cluster import FAMILIES
-from support.exposed import EXTERNAL, Exposed, World
+from support.exposed import EXTERNAL, Asker, Exposed, World
 from support.multinode import host_of
 from support.wait import wait_for
 
@@ -418,6 +420,90 @@ def test_the_type_changes(world, service, askers, family):
                   + (served if kind == "LoadBalancer" else left_alone)(
                       world, service, a, service.balanced_ip(family))
                   + served(world, service, a, service.external_ip(family)))
+
+
+# What a node serves at all.
+
+def test_without_proxy_all_pods_have_the_balancers_addresses(
+        request, world, service, askers):
+    """And nothing else is led in: not for the host, no NodePort, no external
+    IP; and what was there goes."""
+    first = world.members[0]
+    service.apply()
+    world.settle()
+    request.addfinalizer(lambda: world.restart(first))
+    world.restart(first, antreaProxy={"proxyAll": False})
+    node = first.node
+    for f, a in itertools.product(FAMILIES, askers):
+        if a.node is not node:
+            continue
+        check((served if a.is_pod else left_alone)(
+            world, service, a, service.balanced_ip(f))
+            + left_alone(world, service, a, service.external_ip(f))
+            + to(a, node.of(f), service.node_port, REFUSED))
+    assert "dnat" not in node.run("nft", "list", "ruleset").stdout
+
+
+@BOTH
+def test_node_port_addresses(request, world, service, family):
+    """Of those that are configured only; loopback is one as others are."""
+    first = world.members[0]
+    node, added = first.node, {4: "192.0.2.78", 6: "2001:db8:2::78"}[family]
+    length = {4: 24, 6: 64}[family]
+    request.addfinalizer(lambda: world.restart(first))
+    service.apply()
+    node.ip("addr", "add", "%s/%d" % (added, length), "dev", node.link,
+            "preferred_lft", "0", *(["nodad"] if family == 6 else []))
+    cidr = "%s/%d" % (added, {4: 32, 6: 128}[family])
+    world.restart(first, antreaProxy={"proxyAll": True,
+                                      "nodePortAddresses": [cidr]})
+    world.settle()
+    some = []
+    for a in world.askers():
+        want = world.want(a, node, family, service.endpoints, "Cluster")
+        some += to(a, added, service.node_port, want)
+        some += to(a, node.of(family), service.node_port, REFUSED)
+        if a.who is node and family == 4:
+            some += to(a, "127.0.0.1", service.node_port, REFUSED)
+    check(some)
+    node.ip("addr", "del", "%s/%d" % (added, length), "dev", node.link)
+
+
+def test_all_is_led_in_again_after_the_switch_has_been_restarted(
+        world, led):
+    """The gateway's link is another one then, without its settings."""
+    node = world.nodes[0]
+    led.apply(externalTrafficPolicy="Cluster")
+    world.settle()
+    targets = {"Cluster": led.endpoints, "Local": led.endpoints}
+    some = list(every_way(world, led, node, targets, "Cluster"))
+    some += to(Asker(node, node), "127.0.0.1", led.node_port, world.want(
+        Asker(node, node), node, 4, led.endpoints, "Cluster"))
+    check(some)
+    world.member(node).daemon.allow("br-int.mgmt: ", "db.sock: ")
+    node.restart_switch(hard=True)
+    wait_for(lambda: not ask(some, 1), 20, "all is served again", world.dump)
+    check(some)
+
+
+@BOTH
+def test_nothing_goes_round_between_host_and_switch(world, service, family):
+    """Packets to the addresses that stand for others between the two, to
+    ports of nobody, come by the gateway twice at most."""
+    node = world.nodes[0]
+    addresses = {4: ("169.254.0.252", "169.254.0.253"),
+                 6: ("fc01::aabb:ccdd:eefe", "fc01::aabb:ccdd:eeff")}[family]
+    service.apply()
+    world.settle()
+    for who, address in itertools.product((node.pods[1], node), addresses):
+        with Capture(node, "antrea-gw0") as capture, \
+                packets.sock(who, family, timeout=0.3) as sock:
+            sock.connect((address, 9))
+            sock.send(b"x")
+            with contextlib.suppress(OSError):
+                sock.recv(10)
+        assert len([s for s in capture.of(address)
+                    if s.inner.proto == packets.UDP]) <= 2
 
 
 # Who is an endpoint.
