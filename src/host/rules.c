@@ -363,15 +363,19 @@ rules_table_is_written(const struct rules *r)
     return r->intact && equal(&r->text, &r->written);
 }
 
-/* Takes note of a table that was just written. */
+/* Takes note of a table that was just written, without ports if it is a new
+ * one. */
 static void
-table_written(struct rules *r)
+table_written(struct rules *r, bool new)
 {
     ds_clear(&r->written);
     ds_put_buffer(&r->written, ds_cstr(&r->text), r->text.length);
     rules_flush_for_table(r);
     for (size_t i = 0; i < N_RULES_SETS; i++) {
         memberset_have_all(&r->sets[i]);
+        if (new &&rulestext_set_is_of_ports(i)) {
+            memberset_have_none(&r->sets[i]);
+        }
     }
     r->exists = r->wrote = true;
     r->guarded = !ip_is_none(&r->node_port_ips[IP_V4]);
@@ -403,14 +407,15 @@ run_table(struct rules *r)
         note_repair(r);
     }
     ds_put_buffer(&ds, ds_cstr(&r->text), r->text.length);
-    rulestext_members(r->sets, &ds);
+    bool new = !r->exists;
+    rulestext_members(r->sets, !new, &ds);
     r->failed = write_commands(r, TABLE_NAME, &ds) != 0;
     if (!r->failed) {
         VLOG_INFO_RL(&rl, "%s: %s", TABLE_NAME,
                      repair      ? "somebody changed it; written again"
                      : r->exists ? "replaced"
                                  : "made");
-        table_written(r);
+        table_written(r, new);
     }
     ds_destroy(&ds);
 }

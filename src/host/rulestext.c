@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <openvswitch/util.h>
+#include <util.h>
 
 #include "ofproxyd/host/host.h"
 
@@ -348,10 +349,25 @@ put_members(const struct memberset *ms, enum rules_set_id id,
     ds_put_cstr(ds, *separator ? " }\n" : "");
 }
 
+bool
+rulestext_set_is_of_ports(enum rules_set_id id)
+{
+    switch (rulestext_set_kind(id)) {
+    case RULESTEXT_NETWORKS:
+    case RULESTEXT_ADDRESSES: return false;
+    case RULESTEXT_PORTS:
+    case RULESTEXT_ADDRESS_PORTS: return true;
+    }
+    OVS_NOT_REACHED();
+}
+
 void
-rulestext_members(const struct memberset *sets, struct ds *ds)
+rulestext_members(const struct memberset *sets, bool ports, struct ds *ds)
 {
     for (enum rules_set_id id = 0; id < N_RULES_SETS; id++) {
+        if (!ports && rulestext_set_is_of_ports(id)) {
+            continue;
+        }
         for (enum ip_family f = 0; f < N_IP_FAMILIES; f++) {
             put_members(&sets[id], id, f, ds);
         }

@@ -26,8 +26,14 @@ const char *rulestext_set_name(enum rules_set_id, enum ip_family);
 /* Appends the commands that replace the whole table; its sets are empty. */
 void rulestext_table(const struct rules_want *, struct ds *);
 
-/* Appends the commands that fill the sets, which are N_RULES_SETS. */
-void rulestext_members(const struct memberset *sets, struct ds *);
+/* True for sets of ports, which have very many members and may be filled step
+ * by step where there was no table: until then what they decide about is as it
+ * was without one. */
+bool rulestext_set_is_of_ports(enum rules_set_id);
+
+/* Appends the commands that fill the sets, which are N_RULES_SETS; those of
+ * ports only if 'ports'. */
+void rulestext_members(const struct memberset *sets, bool ports, struct ds *);
 
 /* True if a link's name can stand in these texts as it is. */
 bool rulestext_name_is_plain(const char *);

@@ -3,8 +3,8 @@
 kernel, by rules-probe in a namespace."""
 import pytest
 
-from support.rulesprobe import (BASIC, HEALED, TABLE, RulesProbe, listing,
-                                members, wait_healed)
+from support.rulesprobe import (BASIC, HEALED, TABLE, WRAPPER, RulesProbe,
+                                listing, members, wait_healed)
 from support.wait import wait_for
 
 SERVED = BASIC + [
@@ -160,3 +160,21 @@ def test_what_an_earlier_run_served_stays_until_all_is_known(ns, tmp_path):
         assert members(ns, "node_ports_ipv4") == ["tcp . 30080",
                                                   "tcp . 31000"]
     assert before != listing(ns)
+
+
+@pytest.mark.skipif(bool(WRAPPER), reason="memory is another's")
+def test_a_new_table_is_filled_step_by_step(ns, probe):
+    """Many ports at once would be one long turn, and take much memory."""
+    n = 10000
+    probe.send(*["port external 203.0.%d.10 TCP 1000 5000" % i
+                 for i in range(n // 5000)])
+    probe.set(*SERVED)
+    assert len(members(ns, "external_ipv4")) == n
+    assert probe.memory() < 7000        # In KiB; as one text it is twice that.
+    ns.run("nft", "delete", "table", "inet", TABLE)
+    wait_for(lambda: len(members(ns, "external_ipv4") or []) == n, 20,
+             "all members", probe)
+    probe.wait_sync()
+    assert members(ns, "node_port_addrs_ipv4") \
+        == SETS["node_port_addrs_ipv4"]
+    assert probe.memory() < 7000

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -126,7 +127,10 @@ members_are_those_that_the_kernel_takes(void **state OVS_UNUSED)
     memberset_add(&sets[RULES_NODE_PORT_ADDRS], &node);
     memberset_add_port(&sets[RULES_NODE_PORTS], &node_port);
     memberset_add_port(&sets[RULES_EXTERNAL], &external);
-    rulestext_members(sets, &ds);
+    rulestext_members(sets, false, &ds);
+    assert_null(strstr(ds_cstr(&ds), "30080"));
+    ds_clear(&ds);
+    rulestext_members(sets, true, &ds);
     assert_string_equal(
         ds_cstr(&ds),
         "add element inet ofproxyd pod_cidrs_ipv4 { 10.10.0.0/16 }\n"

@@ -15,12 +15,17 @@
  * Connections that were tracked before the rule came are removed from the
  * host's own conntrack zone once it is there.
  *
+ * NodePorts and external addresses are led into the bridge, by translation or
+ * by a mark (docs/decisions/0008); of UDP and SCTP, connections are removed
+ * from that zone that began before and would go on the wrong way.
+ *
  * Names in the log, and never removes: what kube-proxy or Antrea have left
  * behind, and a legacy iptables FORWARD policy of DROP.
  *
  * Never blocks but for the kernel's work on a request: well below a
- * millisecond, and with thousands of nodes some tens of milliseconds when the
- * whole table is written (docs/decisions/0005). */
+ * millisecond, and with thousands of nodes or ports some tens of milliseconds
+ * when the whole table is written in place of another one
+ * (docs/decisions/0005). */
 
 #include <stdbool.h>
 #include <stddef.h>
