@@ -469,3 +469,24 @@ def test_there_are_descriptors_for_many_health_checks(rig):
     page = metrics(rig)
     assert page["process_open_fds"].value() > 600
     assert page["ofproxyd_health_check_listeners_failing"].value() == 0
+
+
+def test_ports_that_a_policy_leaves_without_endpoints_are_counted(rig):
+    """Those of internalTrafficPolicy Local that drop, by family; not those
+    that have no endpoint anywhere, or one here."""
+    def internal(family):
+        return metrics(rig)[
+            "kubeproxy_sync_proxy_rules_no_local_endpoints_total"].value(
+                ip_family=family, traffic_policy="internal")
+
+    for i, node in enumerate(("n1", "n2", "n2", None)):
+        name, address = "svc-%d" % i, "10.96.0.%d" % (10 + i)
+        rig.api.apply(objects.service(
+            "ns1", name, cluster_ips=(address,),
+            internalTrafficPolicy="Local"))
+        rig.api.apply(slice_("ns1", name, [
+            endpoint("10.10.1.%d" % (10 + i), node)] if node else []))
+    rig.start_daemon()
+    assert (internal("IPv4"), internal("IPv6")) == (2, 0)
+    rig.api.apply(slice_("ns1", "svc-1", [endpoint("10.10.1.11", "n1")]))
+    wait_for(lambda: internal("IPv4") == 1, 10, "one less", rig)
