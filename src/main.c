@@ -460,12 +460,15 @@ loop(struct agent *agent, const struct servers *servers,
     struct unixctl_server *unixctl = servers->unixctl;
 
     while (!stop->asked && !sigwatch_poll(signals)) {
+        long long int start_us = time_usec();
+
         agent_run(agent);
         run_web(servers->web, agent);
         unixctl_server_run(unixctl);
         if (stop->asked) {
             break;
         }
+        agent_count_turn(agent, time_usec() - start_us);
         agent_wait(agent);
         web_wait(servers->web);
         control_wait(unixctl);

@@ -516,7 +516,6 @@ agent_run(struct agent *a)
     measure(a);
     agent_run_health(a);
     trim_memory(a);
-    metrics_turn(&a->metrics, time_usec() - start_us);
 }
 
 void

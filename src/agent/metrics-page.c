@@ -334,6 +334,12 @@ take_groups(struct agent *a)
     }
 }
 
+void
+agent_count_turn(struct agent *a, long long int us)
+{
+    metrics_turn(&a->metrics, us);
+}
+
 bool
 agent_metrics_ready(const struct agent *a)
 {

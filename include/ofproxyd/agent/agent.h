@@ -52,6 +52,10 @@ bool agent_pop_health_check(struct agent *, struct health_check *ret);
  * agent_run(). */
 const struct ip *agent_node_port_ips(const struct agent *, size_t *ret_n);
 
+/* A turn of the loop, all that is served included, took 'us': for the
+ * metrics. */
+void agent_count_turn(struct agent *, long long int us);
+
 /* Appends all metrics of the agent in Prometheus' text format.  Returns false
  * and appends nothing if the switch was asked for some of them: to be called
  * again when agent_metrics_ready() returns true, which is within a second. */
