@@ -5,6 +5,8 @@ import contextlib
 import os
 import resource
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -202,3 +204,36 @@ def test_without_descriptors_the_daemon_waits(rig):
         used = rig.daemon.cpu_seconds() - cpu
         assert used < .3 * (time.monotonic() - begin)
     check_served(rig, 0)
+
+
+FLOOD = """
+import socket, time
+end, n = time.monotonic() + 4, 0
+while time.monotonic() < end:
+    try:
+        with socket.create_connection(("127.0.0.1", %d), 1) as s:
+            s.sendall(b"GET /healthz HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+            n += s.recv(4096).startswith(b"HTTP/1.1 200")
+    except OSError:
+        pass
+print(n)
+"""
+
+
+def test_a_flood_of_requests_leaves_time_for_the_bridge(rig):
+    """Some thousand a second, from four processes, each on a connection of
+    its own."""
+    clients = [rig.ns.start(sys.executable, "-c", FLOOD % HEALTH,
+                            stdout=subprocess.PIPE) for _ in range(4)]
+    try:
+        for number in range(5):
+            check_served(rig, number)
+    finally:
+        answers = [int(client.communicate()[0]) for client in clients]
+    assert min(answers) > 100, answers
+    page = httpclient.parse_metrics(httpclient.get(
+        rig.ns.name, LOOPBACK, METRICS, "/metrics").body)
+    turns = {its.get("le"): value for name, its, value in page[
+        "ofproxyd_turn_duration_seconds"].samples if name.endswith("_bucket")}
+    # A machine that is busy with other things stops it now and then.
+    assert turns["+Inf"] - turns["0.1"] <= turns["+Inf"] / 1000, turns
