@@ -157,18 +157,27 @@ next_endpoint(const struct stale *st, const struct job *job, struct cursor *c,
     return false;
 }
 
-/* Last, what is answered from where it was sent to: untranslated. */
+/* Last, what went by untranslated: what is answered from where it was sent
+ * to; and what seems to come from there, for an answer that was on its way
+ * when the former was removed begins a connection the wrong way round. */
 static bool
 next_fresh(const struct job *job, struct cursor *c,
            struct ofconn_ct_flush *ret)
 {
-    if (c->fresh < job->fresh.n) {
-        const struct addr *addr = &job->fresh.a[c->fresh++];
+    const struct addr *addr;
 
-        make_request(job, addr, addr, ret);
-        return true;
+    if (c->fresh >= 2 * job->fresh.n) {
+        return false;
     }
-    return false;
+    addr = &job->fresh.a[c->fresh / 2];
+    if (c->fresh++ % 2) {
+        make_request(job, NULL, NULL, ret);
+        ret->from = addr->ip.in6;
+        ret->from_port = addr->port;
+    } else {
+        make_request(job, addr, addr, ret);
+    }
+    return true;
 }
 
 /* Returns true and sets '*ret' to the next request of the pass, moving 'c' on,

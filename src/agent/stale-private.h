@@ -42,7 +42,7 @@ struct cursor {
     size_t n_alive;    /* how many before it have a living endpoint. */
     size_t ep;         /* The next in 'eps', */
     size_t ep_address; /* at the next in 'addrs'. */
-    size_t fresh;
+    size_t fresh;      /* The next in 'fresh', which come twice. */
 };
 
 /* Something to be flushed: connections from any of 'addrs' to any of 'eps'

@@ -21,6 +21,8 @@ encode(const struct ofconn_ct_flush *flush)
     struct ofp_ct_match match = {
         .ip_proto = flush->proto,
         .tuple_orig = {
+            .src = flush->from,
+            .src_port = htons(flush->from_port),
             .dst = flush->dst,
             .dst_port = htons(flush->dst_port),
         },
@@ -32,6 +34,7 @@ encode(const struct ofconn_ct_flush *flush)
     uint16_t zone = flush->zone;
 
     ovs_assert(!IN6_IS_ADDR_UNSPECIFIED(&flush->dst)
+               || !IN6_IS_ADDR_UNSPECIFIED(&flush->from)
                || !IN6_IS_ADDR_UNSPECIFIED(&flush->src));
     return ofp_ct_match_encode(&match, &zone, OFP15_VERSION);
 }

@@ -107,6 +107,30 @@ def test_e15_packets_before_the_service_are_no_obstacle(cluster, family):
 
 
 @BOTH
+def test_e15_an_answer_before_the_service_is_no_obstacle(cluster, family):
+    """What seems to come from the address makes a connection the wrong way
+    round, as an answer does that was on its way when its connection was
+    removed."""
+    client, web = cluster.pods[:2]
+    other = cluster.service([at(web)])
+    address = objects.nth(SERVICE_CIDRS[family], other.number + 1)
+    with packets.Wire(cluster.node, "antrea-gw0") as gateway:
+        gateway.send(packets.mac_of(client, "eth0"), packets.ip(
+            address, client.of(family), socket.IPPROTO_UDP,
+            packets.udp(PORT, SOURCE_PORT, b"x")))
+
+    def reversed_entry():
+        return [e for e in cluster.node.switch.conntrack()
+                if e.startswith("udp,orig=(src=%s," % address)]
+    wait_for(reversed_entry, 5, "the entry", cluster.daemon)
+    with OneWay(client, address, PORT, SOURCE_PORT):
+        service = cluster.service([at(web)])
+        assert service.of(family) == address
+        wait_endpoint(cluster, service, family, web)
+    assert not reversed_entry()
+
+
+@BOTH
 def test_others_are_left_alone(cluster, family):
     """Streams to the endpoints that stay, by this Service and by another with
     the endpoint that goes, lose nothing."""

@@ -41,7 +41,7 @@ struct want {
 
 struct conn {
     struct addr dst;
-    int ep; /* -1: not translated. */
+    int ep; /* -1: not translated; -2: nor begun in this direction. */
 };
 
 struct world {
@@ -198,7 +198,7 @@ random_dst(void)
 static void
 send_packet(struct world *w)
 {
-    struct conn conn = { random_dst(), -1 };
+    struct conn conn = { random_dst(), -1 - (int) random_range(2) };
     unsigned int i = 0, ep = random_range(N_EPS);
 
     while (i < N_PORTS && !serves(w, i, &conn.dst)) {
@@ -236,6 +236,12 @@ matches(const struct ofconn_ct_flush *r, const struct conn *conn)
 
         src = ep.ip;
         src_port = ep.port;
+    }
+    if (conn->ep == -2) {
+        return !memcmp(&r->from, &conn->dst.ip.in6, sizeof r->from)
+               && r->from_port == conn->dst.port;
+    } else if (r->from_port) {
+        return false;
     }
     return (!memcmp(&r->dst, &any, sizeof r->dst)
             || (!memcmp(&r->dst, &conn->dst.ip.in6, sizeof r->dst)

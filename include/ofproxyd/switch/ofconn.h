@@ -139,13 +139,15 @@ struct ofconn_group_stats *ofconn_take_group_stats(struct ofconn *,
 
 /* Removal of connections from the switch's connection tracking
  * (NXT_CT_FLUSH): those of 'proto' in 'zone' that were opened to 'dst' and
- * 'dst_port', and are answered from 'src' and 'src_port'.  One of the two may
- * be "::", for any. */
+ * 'dst_port', from 'from' and 'from_port', and are answered from 'src' and
+ * 'src_port'.  Addresses may be "::", for any, but not all of them. */
 struct ofconn_ct_flush {
     uint16_t zone;
     uint8_t proto;       /* IANA's number. */
     struct in6_addr dst; /* IPv4 as ::ffff:a.b.c.d. */
     uint16_t dst_port;
+    struct in6_addr from;
+    uint16_t from_port;
     struct in6_addr src;
     uint16_t src_port;
 };
