@@ -13,6 +13,7 @@ from support.wait import wait_for
 BOTH = pytest.mark.parametrize("family", [4, 6])
 PROTOS = pytest.mark.parametrize("proto", ["tcp", "udp"])
 VIRTUAL = {4: "169.254.0.253", 6: "fc01::aabb:ccdd:eeff"}
+NODE_PORT_IP = {4: "169.254.0.252", 6: "fc01::aabb:ccdd:eefe"}
 CIDRS = {"serviceCIDR": SERVICE_CIDRS[4], "serviceCIDRv6": SERVICE_CIDRS[6]}
 
 
@@ -28,12 +29,15 @@ def _cluster(request, tmp_path_factory):
 
 
 def routes(cluster, family):
-    """What the host sends to the virtual address, but for that itself."""
+    """What the host sends to the virtual address, but for that itself and for
+    the one that NodePorts are translated to."""
     text = cluster.node.ip("-%d" % family, "route", "show", "dev",
                            "antrea-gw0")
-    return [line.split()[0] for line in text.splitlines()
-            if "via %s " % VIRTUAL[family] in line
-            and line.split()[0] != VIRTUAL[family]]
+    found = [line.split()[0] for line in text.splitlines()
+             if "via %s " % VIRTUAL[family] in line]
+    assert NODE_PORT_IP[family] in found
+    return [to for to in found
+            if to not in (VIRTUAL[family], NODE_PORT_IP[family])]
 
 
 @BOTH
