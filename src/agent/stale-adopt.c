@@ -154,8 +154,8 @@ stale_adopt(struct stale *st)
 
     st->adopted = true;
     hmap_init(&relics.by_id);
-    flowtab_for_each_have(st->flowtab, note_flow, &relics);
-    flowtab_for_each_have(st->flowtab, note_group, &relics);
+    flowtab_for_each_found(st->flowtab, note_flow, &relics);
+    flowtab_for_each_found(st->flowtab, note_group, &relics);
     addrset_sort(&relics.node_ips);
     adopt_node_ips(st, &relics.node_ips);
     HMAP_FOR_EACH_SAFE (relic, node, &relics.by_id) {

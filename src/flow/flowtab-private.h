@@ -75,7 +75,8 @@ struct ftkey {
 
     /* Of a group: how often the items of the switch name it, counting those
      * in flight as if they had arrived. */
-    uint32_t n_users : 26;
+    uint32_t n_users : 25;
+    uint32_t sent : 1;     /* 'have' is what we have put there. */
     uint32_t lingered : 1; /* Long enough. */
     uint32_t is_group : 1;
     uint32_t place : 4; /* enum place. */

@@ -366,6 +366,7 @@ change_done(struct flowtab *ft, struct ftkey *key,
     key->place = PLACE_NONE;
     fitem_unref(key->have);
     key->have = change->op == FLOWTAB_PUT ? fitem_ref(change->item) : spared;
+    key->sent = change->op == FLOWTAB_PUT;
     key_share(key);
     key_settle(ft, key, false);
     count_change(&ft->stats, change);

@@ -505,6 +505,7 @@ set_have(struct flowtab *ft, struct ftkey *key, struct fitem *have)
     }
     key_lift(ft, key);
     key->have = have;
+    key->sent = false;
     key_share(key);
     key_settle(ft, key, false);
     if (!in_flight) {
@@ -633,6 +634,20 @@ flowtab_for_each_have(const struct flowtab *ft,
 
     HMAP_FOR_EACH (key, node, &ft->keys) {
         if (key->have) {
+            cb(key->have, aux);
+        }
+    }
+}
+
+void
+flowtab_for_each_found(const struct flowtab *ft,
+                       void (*cb)(const struct fitem *have, void *aux),
+                       void *aux)
+{
+    const struct ftkey *key;
+
+    HMAP_FOR_EACH (key, node, &ft->keys) {
+        if (key->have && !key->sent) {
             cb(key->have, aux);
         }
     }

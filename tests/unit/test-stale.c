@@ -653,6 +653,34 @@ what_went_meanwhile_is_found(void **state)
 }
 
 static void
+count_found(const struct fitem *have OVS_UNUSED, void *n)
+{
+    ++*(size_t *) n;
+}
+
+/* What may leave before all is listed, addresses of the node before all, is
+ * not taken for a predecessor's. */
+static void
+what_we_have_put_is_no_predecessors(void **state)
+{
+    struct fixture *f = *state;
+    size_t n = 0;
+
+    restart(f);
+    flowtab_have(f->ft, ft_flow(1, 1, 0, 0));
+    ft_want(f->ft, OWNER(2), 0, ft_flow(2, 2, 0, 0), NOTHING);
+    ft_flush(f->ft);
+    flowtab_for_each_found(f->ft, count_found, &n);
+    assert_int_equal(n, 1);
+    flowtab_dump_begin(f->ft);
+    flowtab_have(f->ft, ft_flow(1, 1, 0, 0));
+    flowtab_have(f->ft, ft_flow(2, 2, 0, 0));
+    flowtab_dump_end(f->ft);
+    flowtab_for_each_found(f->ft, count_found, &n);
+    assert_int_equal(n, 1 + 2);
+}
+
+static void
 on_an_empty_switch_nothing_can_have_gone_by(void **state)
 {
     struct fixture *f = *state;
@@ -692,6 +720,7 @@ main(void)
         TEST(what_the_switch_cannot_do_is_given_up),
         TEST(what_is_as_it_was_needs_nothing),
         TEST(what_went_meanwhile_is_found),
+        TEST(what_we_have_put_is_no_predecessors),
         TEST(on_an_empty_switch_nothing_can_have_gone_by),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

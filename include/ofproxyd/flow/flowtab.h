@@ -293,6 +293,12 @@ void flowtab_for_each_have(const struct flowtab *,
                            void (*cb)(const struct fitem *have, void *aux),
                            void *aux);
 
+/* The same without what was put there through this table since the last dump:
+ * what a predecessor has left. */
+void flowtab_for_each_found(const struct flowtab *,
+                            void (*cb)(const struct fitem *have, void *aux),
+                            void *aux);
+
 /* Returns the item that the switch is known to have at the key of 'item', or
  * NULL.  Valid until the table changes. */
 const struct fitem *flowtab_find_have(const struct flowtab *,
