@@ -35,9 +35,11 @@ count_refused(const struct flowtab_set_aside *s, void *a_)
 {
     struct agent *a = a_;
     const struct unit *u = services_find_owner(a->services, s->owner);
+    const struct clusterip *c =
+        services_find_cluster_ip(a->services, s->owner);
 
     for (int f = 0; f < N_IP_FAMILIES; f++) {
-        a->n_refused[f] += !u || u->family == f;
+        a->n_refused[f] += u ? u->family == f : c ? ip_family(&c->ip) == f : 1;
     }
 }
 

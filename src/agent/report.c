@@ -44,10 +44,14 @@ void
 report_format_owner(const struct agent *a, uint64_t owner, struct ds *ds)
 {
     const struct unit *u = services_find_owner(a->services, owner);
+    const struct clusterip *c = services_find_cluster_ip(a->services, owner);
 
     if (u) {
         ds_put_cstr(ds, "Service ");
         unit_format(u, ds);
+    } else if (c) {
+        ds_put_cstr(ds, "Service ");
+        clusterip_format(c, ds);
     } else if (!cookie_is_ours(owner)) {
         ds_put_cstr(ds, "leftover");
     } else if (net_find_owner(a->net, owner)) {
@@ -181,6 +185,15 @@ format_unit_flows(const struct unit *u, void *ctx_)
     flowtab_for_each(ctx->agent->flowtab, unit_owner(u), format_item, ctx);
 }
 
+static void
+format_cluster_ip_flows(const struct clusterip *c, struct flows_ctx *ctx)
+{
+    clusterip_format(c, ctx->ds);
+    ds_put_char(ctx->ds, '\n');
+    flowtab_for_each(ctx->agent->flowtab, clusterip_owner(c), format_item,
+                     ctx);
+}
+
 int
 agent_format_flows(const struct agent *a, const char *ns, const char *name,
                    struct ds *ds)
@@ -197,6 +210,14 @@ agent_format_flows(const struct agent *a, const char *ns, const char *name,
                               pipe_tables[i].name);
     }
     services_for_each(a->services, ns, name, format_unit_flows, &ctx);
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        const struct clusterip *c =
+            services_cluster_ip(a->services, ns, name, f);
+
+        if (c) {
+            format_cluster_ip_flows(c, &ctx);
+        }
+    }
     ofputil_table_map_destroy(&ctx.tables);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <timeval.h>
 #include <util.h>
 
+#include "clusterips.h"
 #include "notice.h"
 #include "ofproxyd/base/idpool.h"
 #include "portsvc.h"
@@ -38,6 +39,7 @@ struct services {
     const struct cfg *cfg;
     struct stale *stale; /* Or NULL. */
     struct idpool *ids;
+    struct clusterips *cluster_ips;
     struct shash entries; /* "ns/name" to struct entry. */
     struct hmap units;    /* By object id. */
     struct addrs *addrs;  /* Who of them has which. */
@@ -62,6 +64,7 @@ struct entry {
     const char *full_name; /* "ns/name", the key in 'entries'. */
     bool uses_node_ips;    /* Depends on the node's addresses. */
     struct ovs_list units;
+    struct clusterip cluster_ips[N_IP_FAMILIES];
 };
 
 /* Keeps a change for the host, which makes pipe_node_port_ip() by itself of
@@ -99,6 +102,7 @@ services_create(struct model *model, struct flowtab *flowtab,
     s->flowtab = flowtab;
     s->cfg = cfg;
     s->ids = idpool_create(0, OBJECT_ID_MAX);
+    s->cluster_ips = clusterips_create(flowtab);
     shash_init(&s->entries);
     hmap_init(&s->units);
     s->addrs = addrs_create(add_addr_change, s);
@@ -476,6 +480,21 @@ claim_addrs(struct rendering *r)
     }
 }
 
+/* After the ports, whose flows are above it. */
+static void
+set_cluster_ips(const struct rendering *r)
+{
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        const struct svc *svc = r->ms->svc;
+        bool served = r->frontends[f].frontends != NULL;
+
+        r->s->n_changes +=
+            clusterip_set(r->s->cluster_ips, &r->e->cluster_ips[f],
+                          r->e->full_name, svc->meta.created_s,
+                          served ? &svc->cluster_ips[f] : NULL);
+    }
+}
+
 static void
 entry_render(struct services *s, struct entry *e,
              const struct model_service *ms)
@@ -497,6 +516,7 @@ entry_render(struct services *s, struct entry *e,
                         r.units[i]);
         }
     }
+    set_cluster_ips(&r);
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         frontends_uninit(&r.frontends[f]);
     }
@@ -515,6 +535,13 @@ entry_destroy(struct services *s, struct shash_node *node, bool withdraw)
         } else {
             unit_destroy(s, u);
         }
+    }
+    for (int f = 0; f < N_IP_FAMILIES; f++) {
+        if (withdraw) {
+            s->n_changes += clusterip_set(s->cluster_ips, &e->cluster_ips[f],
+                                          e->full_name, 0, NULL);
+        }
+        clusterip_forget(s->cluster_ips, &e->cluster_ips[f]);
     }
     shash_delete(&s->entries, node);
     free(e->ns);
@@ -564,6 +591,7 @@ services_destroy(struct services *s)
     }
     shash_destroy(&s->entries);
     addrs_destroy(s->addrs);
+    clusterips_destroy(s->cluster_ips);
     hmap_destroy(&s->units);
     idpool_destroy(s->ids);
     free(s->changes);
@@ -733,4 +761,21 @@ services_find_owner(const struct services *s, uint64_t owner)
         }
     }
     return NULL;
+}
+
+const struct clusterip *
+services_cluster_ip(const struct services *s, const char *ns, const char *name,
+                    enum ip_family family)
+{
+    char *key = xasprintf("%s/%s", ns, name);
+    const struct entry *e = shash_find_data(&s->entries, key);
+
+    free(key);
+    return e && e->cluster_ips[family].exists ? &e->cluster_ips[family] : NULL;
+}
+
+const struct clusterip *
+services_find_cluster_ip(const struct services *s, uint64_t owner)
+{
+    return clusterips_find_owner(s->cluster_ips, owner);
 }

@@ -7,13 +7,15 @@
  * The unit of work is one Service port in one family: it has an object id, at
  * most two groups, and the flows of its addresses; it is rendered whole and
  * is one owner in the flow table, so that what the switch refuses of one unit
- * stops no other, the same port's other family included. */
+ * stops no other, the same port's other family included.  Beside its units
+ * a Service has the rest of its cluster IPs (clusterips.h). */
 
 #include <openvswitch/dynamic-string.h>
 #include <openvswitch/hmap.h>
 #include <openvswitch/list.h>
 
 #include "addrs.h"
+#include "clusterips.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/cookie.h"
 #include "ofproxyd/flow/flowtab.h"
@@ -73,8 +75,8 @@ typedef void services_observer(const struct model_service *, bool served,
 /* Nobody observes at first. */
 void services_set_observer(struct services *, services_observer *, void *aux);
 
-/* Number of units that changed what they want of the bridge since the
- * creation. */
+/* Number of units, and of cluster IPs, that changed what they want of the
+ * bridge since the creation. */
 uint64_t services_n_changes(const struct services *);
 
 /* A unit has got or lost an address that the host must know to lead packets
@@ -117,6 +119,16 @@ void services_for_each(const struct services *, const char *ns,
 /* Returns the unit of an owner in the flow table, or NULL. */
 const struct unit *services_find_owner(const struct services *,
                                        uint64_t owner);
+
+/* Returns the cluster IP of a Service in that family, or NULL if it isn't
+ * served there. */
+const struct clusterip *services_cluster_ip(const struct services *,
+                                            const char *ns, const char *name,
+                                            enum ip_family);
+
+/* Returns the cluster IP of an owner in the flow table, or NULL. */
+const struct clusterip *services_find_cluster_ip(const struct services *,
+                                                 uint64_t owner);
 
 /* The owner id of a unit in the flow table. */
 uint64_t unit_owner(const struct unit *);

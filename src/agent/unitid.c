@@ -27,25 +27,50 @@ unit_hash(const struct unit *u)
     return stable_hash(tail, sizeof tail, hash);
 }
 
+/* An object that wants an id. */
+struct applicant {
+    enum cookie_category category;
+    uint32_t hash; /* The id that it prefers, modulo OBJECT_ID_MAX + 1. */
+};
+
 /* Where two hashes collided, who came first had the id that both prefer.  So
- * that a restart finds things as they were, a unit takes the id that the
- * switch has in the cookies of the unit's flows, if that is one that it can
- * have got: the address may have been another Service's, whose id must not
- * stick to it. */
+ * that a restart finds things as they were, an object takes the id that the
+ * switch has in the cookies of its flows, if that is one that it can have got:
+ * the address may have been another Service's, whose id must not stick to
+ * it. */
 static bool
-take_id_of(struct idpool *ids, const struct unit *u, const struct fitem *have,
-           uint32_t *ret_id)
+take_id_of(struct idpool *ids, const struct applicant *who,
+           const struct fitem *have, uint32_t *ret_id)
 {
     uint64_t cookie = have ? fitem_cookie(have) : 0;
     uint32_t id = cookie_object_id(cookie);
 
-    if (!cookie_is_ours(cookie) || cookie_category(cookie) != COOKIE_SERVICE
-        || ((id - unit_hash(u)) & OBJECT_ID_MAX) >= MAX_ID_DISTANCE
+    if (!cookie_is_ours(cookie) || cookie_category(cookie) != who->category
+        || ((id - who->hash) & OBJECT_ID_MAX) >= MAX_ID_DISTANCE
         || !idpool_take(ids, id)) {
         return false;
     }
     *ret_id = id;
     return true;
+}
+
+/* Takes the id that the flow at the key of one of 'items' has, and empties
+ * 'items'. */
+static bool
+take_id_of_items(struct idpool *ids, const struct flowtab *flowtab,
+                 const struct applicant *who, struct fout *items,
+                 uint32_t *ret_id)
+{
+    bool taken = false;
+
+    for (size_t i = 0; i < items->n && !taken; i++) {
+        taken =
+            take_id_of(ids, who, flowtab_find_have(flowtab, items->items[i]),
+                       ret_id);
+    }
+    fout_clear(items);
+    free(items->items);
+    return taken;
 }
 
 /* Looks for flows by their matches, which at an address are the same
@@ -55,6 +80,7 @@ take_installed_id(struct idpool *ids, const struct flowtab *flowtab,
                   const struct unit *u, const struct pipe_service *like,
                   uint32_t *ret_id)
 {
+    const struct applicant who = { COOKIE_SERVICE, unit_hash(u) };
     struct pipe_service svc = {
         .family = u->family,
         .proto = u->proto,
@@ -67,15 +93,10 @@ take_installed_id(struct idpool *ids, const struct flowtab *flowtab,
         struct fout out = FOUT_INIT;
 
         svc.frontends = &like->frontends[i];
-        if (!pipe_render_service(&svc, &out, NULL)) {
-            for (size_t j = 0; j < out.n && !taken; j++) {
-                taken = take_id_of(ids, u,
-                                   flowtab_find_have(flowtab, out.items[j]),
-                                   ret_id);
-            }
+        if (pipe_render_service(&svc, &out, NULL)) {
+            fout_clear(&out);
         }
-        fout_clear(&out);
-        free(out.items);
+        taken = take_id_of_items(ids, flowtab, &who, &out, ret_id);
     }
     return taken;
 }
@@ -87,4 +108,22 @@ unitid_take(struct idpool *ids, const struct flowtab *flowtab,
 {
     return take_installed_id(ids, flowtab, u, like, ret_id)
            || idpool_alloc(ids, unit_hash(u), ret_id);
+}
+
+bool
+unitid_take_cluster_ip(struct idpool *ids, const struct flowtab *flowtab,
+                       const char *full_name, const struct ip *ip,
+                       uint32_t *ret_id)
+{
+    uint8_t family = (uint8_t) ip_family(ip);
+    const struct applicant who = {
+        COOKIE_CLUSTER_IP,
+        stable_hash(&family, 1,
+                    stable_hash(full_name, strlen(full_name) + 1, 0)),
+    };
+    struct fout out = FOUT_INIT;
+
+    pipe_render_cluster_ip(0, ip, &out);
+    return take_id_of_items(ids, flowtab, &who, &out, ret_id)
+           || idpool_alloc(ids, who.hash, ret_id);
 }

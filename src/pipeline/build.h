@@ -26,8 +26,10 @@
 #include "ofproxyd/pipeline/pipeline.h"
 #include "ofproxyd/pipeline/tables.h"
 
-/* Antrea's three priorities, and one between; a table's miss flow has 0. */
+/* Antrea's three priorities, one between, and one for what is left over; a
+ * table's miss flow has 0. */
 #define PIPE_PRIO_MISS   0
+#define PIPE_PRIO_REST   180
 #define PIPE_PRIO_LOW    190
 #define PIPE_PRIO_MIDDLE 195
 #define PIPE_PRIO_NORMAL 200

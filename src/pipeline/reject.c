@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The answer to a packet that found a Service port without endpoints: a frame
- * of our own that the daemon sends back out of the port that it came from. */
+/* The answer to a packet that found a Service port without endpoints, or none
+ * of a Service's ports: a frame of our own that the daemon sends back out of
+ * the port that it came from. */
 
 #include <netinet/in.h>
 
@@ -29,6 +30,11 @@
 /* Type and code of "port unreachable". */
 #define ICMP4_UNREACH 3, 3
 #define ICMP6_UNREACH 1, 4
+
+/* Types of queries. */
+#define ICMP4_ECHO      8
+#define ICMP4_TIMESTAMP 13
+#define ICMP6_ECHO      128
 
 /* How much of the packet an ICMP error quotes: RFC 1812 4.3.2.3 lets the whole
  * datagram have 576 bytes; RFC 4443 2.4 (c) the minimum MTU, 1280. */
@@ -127,7 +133,7 @@ parse_ipv6(struct question *q, size_t avail)
         return false;
     }
     q->family = IP_V6;
-    /* Extension headers (fragments among them) are not answered: nothing
+    /* Behind extension headers (fragments among them) nobody looks: nothing
      * that opens a connection to a Service carries one. */
     q->proto = h[6];
     q->l3_len = MIN(IPV6_LEN + read_16(h + 4), avail);
@@ -292,6 +298,45 @@ put_unreachable(const struct question *q, uint8_t *reply)
     return (size_t) (icmp - reply) + icmp_len;
 }
 
+/* No error answers an error (RFC 1122 3.2.2, RFC 4443 2.4 (e)), nor what
+ * answers a query: nobody waits for that. */
+static bool
+is_icmp_query(const struct question *q)
+{
+    uint8_t type = q->l4[0];
+
+    return q->family == IP_V4 ? type == ICMP4_ECHO || type == ICMP4_TIMESTAMP
+                              : type == ICMP6_ECHO;
+}
+
+/* Is the protocol number 'proto' an extension header of IPv6 (IANA's list),
+ * or none? */
+static bool
+is_extension(uint8_t proto)
+{
+    switch (proto) {
+    case IPPROTO_HOPOPTS:
+    case IPPROTO_ROUTING:
+    case IPPROTO_FRAGMENT:
+    case IPPROTO_AH:
+    case IPPROTO_NONE:
+    case IPPROTO_DSTOPTS:
+    case IPPROTO_MH: return true;
+    default: return false;
+    }
+}
+
+static bool
+may_answer(const struct question *q)
+{
+    bool v4 = q->family == IP_V4;
+
+    if (q->proto == (v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6)) {
+        return is_icmp_query(q);
+    }
+    return v4 || !is_extension(q->proto);
+}
+
 size_t
 pipe_build_reject(const void *packet, size_t len,
                   uint8_t reply[PIPE_REJECT_MAX])
@@ -302,10 +347,8 @@ pipe_build_reject(const void *packet, size_t len,
         return 0;
     }
     put_eth(&q, reply);
-    switch (q.proto) {
-    case IPPROTO_TCP: return put_rst(&q, reply);
-    case IPPROTO_UDP:
-    case IPPROTO_SCTP: return put_unreachable(&q, reply);
-    default: return 0;
+    if (q.proto == IPPROTO_TCP) {
+        return put_rst(&q, reply);
     }
+    return may_answer(&q) ? put_unreachable(&q, reply) : 0;
 }

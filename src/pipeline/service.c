@@ -8,6 +8,7 @@
  * whose bucket translates and commits it in one action; or, with session
  * affinity, to the memory of clients (affinity.c); or marks it as without
  * endpoint, and EndpointDNAT hands it to the daemon for a reject; or drops it.
+ * What is for a cluster IP and none of its ports is rejected likewise.
  * Where sources are restricted it goes to the ranges first (ranges.c), and
  * comes back.  What is no Service's falls through to L3Forwarding.
  *
@@ -72,6 +73,13 @@ service_render_node(const struct pipe_node *node, struct build *b)
     render_select_again(b);
 }
 
+static void
+build_reject(struct build *b)
+{
+    build_set_field(b, PIPE_F_SVC_NO_EP, PIPE_V_SVC_NO_EP_YES);
+    build_goto(b, PIPE_T_ENDPOINT_DNAT);
+}
+
 /* What a flow of ServiceLB does for one way to a frontend. */
 struct way {
     enum pipe_scope scope; /* Whose target. */
@@ -102,10 +110,7 @@ build_verdict(const struct pipe_service *svc, const struct way *way,
 {
     switch (svc->targets[way->scope].verdict) {
     case PIPE_SELECT: build_select(svc, way, b); break;
-    case PIPE_REJECT:
-        build_set_field(b, PIPE_F_SVC_NO_EP, PIPE_V_SVC_NO_EP_YES);
-        build_goto(b, PIPE_T_ENDPOINT_DNAT);
-        break;
+    case PIPE_REJECT: build_reject(b); break;
     case PIPE_DROP: break;
     }
 }
@@ -255,4 +260,19 @@ pipe_render_service(const struct pipe_service *svc, struct fout *out,
     }
     build_uninit(&b);
     return error;
+}
+
+void
+pipe_render_cluster_ip(uint32_t object_id, const struct ip *ip,
+                       struct fout *out)
+{
+    struct build b;
+
+    build_init(&b, out, cookie_make(COOKIE_CLUSTER_IP, object_id));
+    build_flow(&b, PIPE_T_SERVICE_LB, PIPE_PRIO_REST);
+    build_match_dst(&b, ip);
+    match_set_nw_frag_masked(&b.match, 0, FLOW_NW_FRAG_ANY);
+    build_reject(&b);
+    build_done(&b);
+    build_uninit(&b);
 }

@@ -172,7 +172,7 @@ class Service:
         text = "\n".join(item for _, item in lines)
         groups = re.findall(r"ServiceLB.*group:(\d+)", text)
         whole = "\n".join(item for _, item in lines
-                          if "nw_frag=yes" not in item)
+                          if "nw_frag=" not in item)
         return (whole.count("table=ServiceLB")
                 == len(self.protocols) * len(self.families)
                 and all(state == "installed" for state, _ in lines)

@@ -9,6 +9,7 @@ import pytest
 from support import packets
 from support.cluster import PORT, at
 from support.packets import ACK, RST, SYN, TCP, Wire
+from support.traffic import Client
 from support.wait import wait_for
 
 BOTH = pytest.mark.parametrize("family", [4, 6])
@@ -39,6 +40,34 @@ def test_q1_unready_endpoints_are_as_good_as_none(cluster, family, proto):
     """Q1, services.md 2."""
     service = cluster.service([at(cluster.pods[1], ready=False)])
     assert_refused(service.ask(cluster.pods[0], family, 5, proto=proto), 5)
+
+
+@BOTH
+@PROTOS
+@pytest.mark.parametrize("who", ["pod", "host"])
+def test_a_port_that_no_service_has_is_refused(cluster, family, proto, who):
+    """Services.md 2.5: at a cluster IP, while the Service's port is served."""
+    client, web = cluster.pods[0], cluster.pods[1]
+    asker = client if who == "pod" else cluster.host
+    service = cluster.service([at(web)])
+    other = Client(asker, "connect", service.of(family), PORT + 1, count=5,
+                   proto=proto)
+    assert_refused(other.wait(), 5)
+    assert service.ask(asker, family, proto=proto)["n"] == 1
+
+
+@BOTH
+@pytest.mark.parametrize("who", ["pod", "host"])
+def test_a_ping_of_a_cluster_ip_gets_port_unreachable(cluster, family, who):
+    """As kube-proxy's nftables rules answer it."""
+    asker = cluster.pods[0] if who == "pod" else cluster.host
+    vip = cluster.service([at(cluster.pods[1])]).of(family)
+    with Wire(asker, "eth0" if who == "pod" else "antrea-gw0") as wire:
+        assert not packets.ping(asker, family, vip, 0.1)
+        error = wire.wait(lambda f: f.src == vip)
+    assert error.icmp == packets.UNREACHABLE[family]
+    assert error.quoted.dst == vip
+    assert error.quoted.icmp[0] == packets.ECHO[family]
 
 
 @BOTH

@@ -4,8 +4,9 @@
  * daemon, whatever order that one hears of the objects in; and a daemon that
  * restarts on what is installed has nothing to change.
  *
- * Half of the histories are about Services whose object ids all want to be
- * the same: there ids depend on who came first, and "equal" leaves them out.
+ * Two thirds of the histories are about Services whose object ids, those of
+ * their ports or those of their cluster IPs, all want to be the same: there
+ * ids depend on who came first, and "equal" leaves them out.
  *
  * AGENT_SEED=<seed> repeats a history (each prints its own), AGENT_RUNS=<n>
  * runs more of them. */
@@ -38,9 +39,16 @@
 #define N_SVCS  RANDOBJ_N_SVCS
 #define NS      RANDOBJ_NS
 
+/* Whose ids want to be the same. */
+enum crowd {
+    NOBODY,
+    UNITS,
+    CLUSTER_IPS
+};
+
 struct names {
     char name[N_SVCS][16];
-    bool crowded;
+    enum crowd crowd;
 };
 
 /* What a daemon consists of here. */
@@ -324,6 +332,31 @@ describe_unit(const struct unit *u, void *ctx_)
     flowtab_for_each(ctx->d->ft, unit_owner(u), describe_item, ctx);
 }
 
+/* Of each owner's flow for the rest of its cluster IP. */
+static void
+describe_cluster_ip(const struct fitem *want,
+                    const struct fitem *have OVS_UNUSED, void *ctx_)
+{
+    struct describe_ctx *ctx = ctx_;
+    const struct clusterip *c =
+        services_find_cluster_ip(ctx->d->services, fitem_cookie(want));
+
+    if (c) {
+        struct ds line = DS_EMPTY_INITIALIZER;
+        char *text = flowtext_format(want);
+
+        ds_put_format(&line, "%s: ", c->full_name);
+        if (ctx->without_ids) {
+            put_without_ids(&line, text, c->object_id);
+        } else {
+            ds_put_cstr(&line, text);
+        }
+        svec_add(ctx->lines, ds_cstr(&line));
+        ds_destroy(&line);
+        free(text);
+    }
+}
+
 static void
 describe(const struct daemon *d, bool without_ids, struct svec *lines)
 {
@@ -332,9 +365,10 @@ describe(const struct daemon *d, bool without_ids, struct svec *lines)
 
     svec_init(lines);
     services_for_each(d->services, NULL, NULL, describe_unit, &ctx);
+    flowtab_for_each(d->ft, UINT64_MAX, describe_cluster_ip, &ctx);
     svec_sort(lines);
 
-    /* Nothing is wanted but by a unit. */
+    /* Nothing is wanted but by a unit or a cluster IP. */
     flowtab_get_stats(d->ft, &stats);
     assert_int_equal(lines->n, stats.n_flows + stats.n_groups);
 }
@@ -366,7 +400,7 @@ check_cold_start(struct world *w)
     copy_objects(w, w->d.model, fresh.model);
     services_set_node_ips(fresh.services, w->node_ips, w->n_node_ips);
     daemon_render(&fresh);
-    assert_same_wishes(&w->d, &fresh, w->names->crowded);
+    assert_same_wishes(&w->d, &fresh, w->names->crowd);
     daemon_uninit(&fresh);
 }
 
@@ -589,7 +623,7 @@ static void
 run_history(uint64_t seed, const struct names *names)
 {
     struct world w = {
-        .rand = { .seed = seed, .apart = names->crowded },
+        .rand = { .seed = seed, .apart = names->crowd != NOBODY },
         .names = names,
     };
 
@@ -618,30 +652,37 @@ run_history(uint64_t seed, const struct names *names)
 
 /* Names. */
 
-/* The id that a unit of a port without name, of TCP and IPv4, prefers
- * (docs/decisions/0003). */
+/* The id that a unit of a port without name, of TCP and IPv4, or a cluster
+ * IP of IPv4, prefers (docs/decisions/0003). */
 static uint32_t
-preferred_id(const char *name)
+preferred_id(const char *name, enum crowd crowd)
 {
     static const uint8_t tail[2] = { PROTO_TCP, IP_V4 };
-    uint32_t hash = stable_hash(NS, sizeof NS, 0);
+    char full_name[64];
+    uint32_t hash;
 
+    if (crowd == CLUSTER_IPS) {
+        snprintf(full_name, sizeof full_name, NS "/%s", name);
+        hash = stable_hash(full_name, strlen(full_name) + 1, 0);
+        return stable_hash(&tail[1], 1, hash) & OBJECT_ID_MAX;
+    }
+    hash = stable_hash(NS, sizeof NS, 0);
     hash = stable_hash(name, strlen(name) + 1, hash);
     hash = stable_hash("", 1, hash);
     return stable_hash(tail, sizeof tail, hash) & OBJECT_ID_MAX;
 }
 
 static void
-make_names(struct names *names, bool crowded)
+make_names(struct names *names, enum crowd crowd)
 {
     uint32_t k = 0;
 
-    names->crowded = crowded;
+    names->crowd = crowd;
     for (size_t i = 0; i < N_SVCS; i++) {
         do {
             snprintf(names->name[i], sizeof names->name[i], "svc-%" PRIu32,
                      k++);
-        } while (crowded && preferred_id(names->name[i]) >= CROWD);
+        } while (crowd && preferred_id(names->name[i], crowd) >= CROWD);
     }
 }
 
@@ -654,13 +695,13 @@ env(const char *name, const char *fallback)
 }
 
 static void
-run_histories(bool crowded)
+run_histories(enum crowd crowd)
 {
     uint64_t seed = strtoull(env("AGENT_SEED", "1"), NULL, 0);
     uint64_t n = strtoull(env("AGENT_RUNS", "20"), NULL, 0);
     struct names names;
 
-    make_names(&names, crowded);
+    make_names(&names, crowd);
     print_message("seeds:");
     for (uint64_t i = 0; i < n; i++) {
         print_message(" %" PRIu64, seed + i);
@@ -672,13 +713,19 @@ run_histories(bool crowded)
 static void
 incremental_equals_full_rendering(void **state OVS_UNUSED)
 {
-    run_histories(false);
+    run_histories(NOBODY);
 }
 
 static void
 c22_units_that_prefer_one_id_each_get_one_and_keep_it(void **state OVS_UNUSED)
 {
-    run_histories(true);
+    run_histories(UNITS);
+}
+
+static void
+c22_so_do_cluster_ips(void **state OVS_UNUSED)
+{
+    run_histories(CLUSTER_IPS);
 }
 
 int
@@ -689,6 +736,7 @@ main(void)
         cmocka_unit_test(incremental_equals_full_rendering),
         cmocka_unit_test(
             c22_units_that_prefer_one_id_each_get_one_and_keep_it),
+        cmocka_unit_test(c22_so_do_cluster_ips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -581,6 +581,19 @@ the_stable_hash_does_not_change(void **state)
     assert_int_equal(stable_hash("", 0, 0), 0xab3e7c0b);
 }
 
+static void
+rest_of_a_cluster_ip_is_rejected(void **state)
+{
+    struct ip v4 = ip("203.0.113.10"), v6 = ip("2001:db8:3::10");
+    struct fout out = FOUT_INIT;
+
+    (void) state;
+    pipe_render_cluster_ip(0x12345, &v4, &out);
+    pipe_render_cluster_ip(0x12345, &v6, &out);
+    assert_switch_says_the_same(&out);
+    check("cluster-ip.txt", &out);
+}
+
 int
 main(void)
 {
@@ -597,6 +610,7 @@ main(void)
         cmocka_unit_test(service_renders_as_expected),
         cmocka_unit_test(scopes_have_groups_of_their_own),
         cmocka_unit_test(frontends_for_outside_render_as_expected),
+        cmocka_unit_test(rest_of_a_cluster_ip_is_rejected),
         cmocka_unit_test(node_ports_are_marked_on_the_addresses_of_the_node),
         cmocka_unit_test(too_many_endpoints_are_cut_off_and_said_so),
         cmocka_unit_test(rendering_twice_gives_the_same_bytes),

@@ -254,8 +254,6 @@ what_must_not_be_answered_is_not(void **state)
     (void) state;
     make_tcp(&q, false, 0x04, 0); /* RST. */
     assert_false(reject(&q, &r));
-    make_frame(&q, false, 1, 30); /* ICMP. */
-    assert_false(reject(&q, &r));
     make_frame(&q, false, 17, 30);
     write_16(q.data + ETH + 6, 0x2000); /* More fragments. */
     assert_false(reject(&q, &r));
@@ -276,6 +274,37 @@ what_must_not_be_answered_is_not(void **state)
     make_frame(&q, false, 17, 30);
     write_16(q.data + 12, 0x0806); /* ARP. */
     assert_false(reject(&q, &r));
+}
+
+static void
+queries_and_other_protocols_get_port_unreachable(void **state)
+{
+    struct frame q, r;
+
+    (void) state;
+    for (int type = 0; type < 256; type++) {
+        make_frame(&q, false, 1, 30);
+        l4(&q)[0] = type;
+        assert_int_equal(reject(&q, &r), type == 8 || type == 13);
+        make_frame(&q, true, 58, 30);
+        l4(&q)[0] = type;
+        assert_int_equal(reject(&q, &r), type == 128);
+    }
+    make_frame(&q, true, 58, 30);
+    l4(&q)[0] = 128;
+    assert_true(reject(&q, &r));
+    check_reply(&q, &r, 58);
+    assert_int_equal(l4(&r)[0], 1);
+    for (int v6 = 0; v6 < 2; v6++) {
+        make_frame(&q, v6, 47, 30); /* GRE. */
+        assert_true(reject(&q, &r));
+        check_reply(&q, &r, v6 ? 58 : 1);
+        assert_int_equal(l4(&r)[0], v6 ? 1 : 3);
+        assert_int_equal(l4(&r)[1], v6 ? 4 : 3);
+        /* IPv6 destination options: what follows is not looked for. */
+        make_frame(&q, v6, 60, 30);
+        assert_int_equal(reject(&q, &r), !v6);
+    }
 }
 
 /* Every prefix of a frame and random bytes: no crash, no reading behind. */
@@ -314,6 +343,7 @@ main(void)
         cmocka_unit_test(long_datagram_is_quoted_up_to_the_limit),
         cmocka_unit_test(padding_does_not_count),
         cmocka_unit_test(what_must_not_be_answered_is_not),
+        cmocka_unit_test(queries_and_other_protocols_get_port_unreachable),
         cmocka_unit_test(cut_and_random_frames_are_survived),
     };
 

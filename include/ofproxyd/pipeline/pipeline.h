@@ -198,6 +198,15 @@ uint16_t pipe_affinity_hard_s(uint32_t affinity_s);
 int pipe_render_service(const struct pipe_service *, struct fout *,
                         struct err *err) OVS_WARN_UNUSED_RESULT;
 
+/* The flow of a Service's cluster IP for all that no port of it is for: it is
+ * rejected.  'object_id' is the caller's for the Service in one family, up to
+ * OBJECT_ID_MAX.
+ *
+ * Fragments are left alone: they show no port, so that one of a port's own
+ * can't be told from others. */
+void pipe_render_cluster_ip(uint32_t object_id, const struct ip *,
+                            struct fout *);
+
 /* Returns how many endpoints the buckets of 'group' lead to, with affinity or
  * without, and sets '*ret' to them, sorted, each once, for the caller to free;
  * what stands in 'local' means nothing.  0 and NULL if there is none: for the
@@ -227,10 +236,12 @@ bool pipe_flow_node_port_ip(const struct fitem *flow, struct ip *ret);
 #define PIPE_REJECT_MAX 1294
 
 /* Builds the answer to the Ethernet frame 'packet' that found a Service port
- * without endpoints: a TCP RST (RFC 9293 3.10.7.1), or an ICMP port
- * unreachable (RFC 792, RFC 4443 3.1) from the Service's address.  Returns
- * its length in 'reply', or 0 if none may be sent (a fragment, a RST, an ICMP
- * error, a source that is no unicast address, a frame that is cut short). */
+ * without endpoints, or no port at its Service's address: a TCP RST (RFC 9293
+ * 3.10.7.1); or an ICMP port unreachable (RFC 792, RFC 4443 3.1) from the
+ * Service's address, for whatever else, ICMP queries included.  Returns its
+ * length in 'reply', or 0 if none may be sent (a fragment, a RST, ICMP that
+ * is no query, a source that is no unicast address, a frame that is cut
+ * short, an IPv6 packet with extension headers). */
 size_t pipe_build_reject(const void *packet, size_t len,
                          uint8_t reply[PIPE_REJECT_MAX]);
 
