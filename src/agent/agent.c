@@ -468,6 +468,7 @@ run_network(struct agent *a, const struct ovsdb_state *db)
     net_run_uplink(a->net);
     a->local_changed |= local_run(a->local, db, net_uplink(a->net), ips,
                                   a->complete && net_is_known(a->net));
+    services_set_gateway_ips(a->services, local_node(a->local)->gateway_ips);
     stale_set_node_ips(a->stale, local_node(a->local)->node_port_ips,
                        local_node(a->local)->n_node_port_ips);
     a->local_changed |=

@@ -197,11 +197,12 @@ compare_ips(const void *a, const void *b)
 }
 
 static bool
-is_node_ip(const struct frontends_env *env, const struct ip *ip)
+is_of_host(const struct frontends_env *env, const struct ip *ip)
 {
-    return env->n_node_ips
-           && bsearch(ip, env->node_ips, env->n_node_ips, sizeof *ip,
-                      compare_ips);
+    return ip_equals(ip, &env->gateway_ips[ip_family(ip)])
+           || (env->n_node_ips
+               && bsearch(ip, env->node_ips, env->n_node_ips, sizeof *ip,
+                          compare_ips));
 }
 
 /* The host's own addresses can't be routed elsewhere: it translates what is
@@ -217,7 +218,7 @@ choose_of_node(const struct chooser *c)
     for (size_t i = 1; i < n; i++) {
         const struct pipe_frontend *external = &ret->frontends[i];
 
-        if (is_node_ip(c->env, &external->ip)) {
+        if (is_of_host(c->env, &external->ip)) {
             if (ret->n == n) {
                 *f = *external;
                 f->ip = pipe_node_port_ip(c->family);

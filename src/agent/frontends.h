@@ -23,6 +23,9 @@ struct frontends_env {
     const struct cfg *cfg;
     const struct ip *node_ips; /* Addresses of this node, ascending. */
     size_t n_node_ips;
+    /* Of the gateway link, "::" if none: the host's too, though no other host
+     * knows the node by them. */
+    struct ip gateway_ips[N_IP_FAMILIES];
 };
 
 struct frontends {

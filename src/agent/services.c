@@ -53,6 +53,7 @@ struct services {
 
     struct ip *node_ips;
     size_t n_node_ips;
+    struct ip gateway_ips[N_IP_FAMILIES];
 
     services_observer *observer; /* Or NULL. */
     void *observer_aux;
@@ -409,8 +410,13 @@ static void
 choose_frontends(struct rendering *r)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 10);
-    const struct frontends_env env = { r->s->cfg, r->s->node_ips,
-                                       r->s->n_node_ips };
+    const struct services *s = r->s;
+    const struct frontends_env env = {
+        s->cfg,
+        s->node_ips,
+        s->n_node_ips,
+        { s->gateway_ips[IP_V4], s->gateway_ips[IP_V6] },
+    };
     const struct svc *svc = r->ms->svc;
 
     r->e->uses_node_ips = false;
@@ -682,23 +688,39 @@ has_node_ips(const struct services *s, const struct ip *ips, size_t n)
     return true;
 }
 
-void
-services_set_node_ips(struct services *s, const struct ip *ips, size_t n)
+/* Has what depends on the host's addresses rendered anew. */
+static void
+host_ips_changed(struct services *s)
 {
     const struct shash_node *node;
 
-    if (has_node_ips(s, ips, n)) {
-        return;
-    }
-    free(s->node_ips);
-    s->node_ips = n ? xmemdup(ips, n * sizeof *ips) : NULL;
-    s->n_node_ips = n;
     SHASH_FOR_EACH (node, &s->entries) {
         const struct entry *e = node->data;
 
         if (e->uses_node_ips) {
             model_mark_dirty(s->model, e->ns, e->name);
         }
+    }
+}
+
+void
+services_set_node_ips(struct services *s, const struct ip *ips, size_t n)
+{
+    if (!has_node_ips(s, ips, n)) {
+        free(s->node_ips);
+        s->node_ips = n ? xmemdup(ips, n * sizeof *ips) : NULL;
+        s->n_node_ips = n;
+        host_ips_changed(s);
+    }
+}
+
+void
+services_set_gateway_ips(struct services *s,
+                         const struct ip ips[N_IP_FAMILIES])
+{
+    if (memcmp(s->gateway_ips, ips, sizeof s->gateway_ips)) {
+        memcpy(s->gateway_ips, ips, sizeof s->gateway_ips);
+        host_ips_changed(s);
     }
 }
 

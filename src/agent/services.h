@@ -101,6 +101,12 @@ struct addr_change *services_take_addr_changes(struct services *,
  * Services that depend on them are rendered anew. */
 void services_set_node_ips(struct services *, const struct ip *, size_t n);
 
+/* The addresses of the gateway link by family, copied; "::" if none. The host
+ * translates what is sent to them as it does for its other addresses. Services
+ * that depend on them are rendered anew. */
+void services_set_gateway_ips(struct services *,
+                              const struct ip[N_IP_FAMILIES]);
+
 /* Returns the affinity timeout of the unit with that object id, in seconds; 0
  * if it has no affinity, or there is none. */
 uint32_t services_affinity_s(const struct services *, uint32_t object_id);

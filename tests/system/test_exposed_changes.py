@@ -386,6 +386,29 @@ def _answers(some):
 
 
 @BOTH
+def test_an_external_ip_may_be_the_gateways_address(world, service, family):
+    """An address of the host, though none by which the node is known: it is
+    served to pods, to the host and to the outside."""
+    node = world.nodes[0]
+    gateway = world.gateway(node, family)
+    service.external = [gateway]
+    service.apply()
+    world.settle()
+    world.router.route(gateway, node.of(family))
+    try:
+        for asker in world.askers():
+            if asker.node in (node, None):
+                check(to(asker, gateway, service.port, world.want(
+                    asker, node, family, service.endpoints, "Cluster")))
+        service.external = []
+        service.apply()
+        world.settle()
+        check(to(Asker(node, node), gateway, service.port, REFUSED))
+    finally:
+        world.router.route(gateway, None)
+
+
+@BOTH
 def test_ports_are_renumbered(world, service, askers, family):
     """What was served is left alone, and what is new is served."""
     service.apply()

@@ -163,8 +163,12 @@ check(const struct spec *spec, const char *expected)
         .source_ranges = ranges,
         .n_source_ranges = parse_ranges(spec->ranges, ranges),
     };
-    struct frontends_env env = { &cfg, node_ips,
-                                 parse_ips(spec->node_ips, node_ips) };
+    struct frontends_env env = {
+        &cfg,
+        node_ips,
+        parse_ips(spec->node_ips, node_ips),
+        { ip("10.10.1.1"), ip("2001:db8:10:1::1") },
+    };
     struct ds found = DS_EMPTY_INITIALIZER;
     struct frontends f;
     struct result result;
@@ -408,6 +412,12 @@ external_address_of_the_node_has_another_frontend(void **state OVS_UNUSED)
           "node-port:30080/C",
           .external_ips = "192.0.2.5 192.0.2.6 192.0.2.7", .node_ips = nodes,
           .node_port = 30080);
+    /* So has the gateway's, which is none by which the node is known: its own
+     * packets are in no range for that. */
+    CHECK("10.10.1.1:80/Cr 169.254.0.252:80/Cr from 10.10.0.0/16",
+          .ingress = "10.10.1.1", .node_ips = nodes, .ranges = "10.10.0.0/16");
+    CHECK("2001:db8:10:1::1:80/C fc01::aabb:ccdd:eefe:80/C", .family = IP_V6,
+          .external_ips = "2001:db8:10:1::1", .node_ips = "");
     /* Without proxyAll nothing comes from the host, and a pod's packet still
      * has the address. */
     assert_false(CHECK("192.0.2.5:80/C", .ingress = "192.0.2.5",

@@ -663,6 +663,34 @@ only_services_that_depend_on_the_nodes_addresses_follow_them(void **state)
     assert_string_equal(ip_changes(f), "");
 }
 
+/* It is one of the host's, too. */
+static void
+gateways_address_may_be_an_external_one(void **state)
+{
+    struct fixture *f = *state;
+    const struct ip none[N_IP_FAMILIES] = { 0 };
+    const struct ip ips[N_IP_FAMILIES] = { make_ip(IP_V4, 21),
+                                           make_ip(IP_V6, 21) };
+
+    f->cfg.antrea_proxy_proxy_all = true;
+    put_spec(f, &(struct spec){
+                    .name = "svc-a", .ip = 1, .external_ips = { 21 } });
+    ip_changes(f);
+    services_set_gateway_ips(f->services, none);
+    assert_false(model_has_dirty(f->model));
+    services_set_gateway_ips(f->services, ips);
+    render(f);
+    assert_string_equal(has_addrs(f, "svc-a"), "1 252 21");
+
+    services_set_gateway_ips(f->services, ips);
+    assert_false(model_has_dirty(f->model));
+    services_set_gateway_ips(f->services, none);
+    render(f);
+    assert_string_equal(has_addrs(f, "svc-a"), "1 21");
+    /* The host makes the other address by itself. */
+    assert_string_equal(ip_changes(f), "");
+}
+
 /* Ids. */
 
 /* The switch has one address of a unit, with id 'id'. */
@@ -738,6 +766,7 @@ main(void)
         TEST(who_lost_an_address_has_no_flow_there),
         TEST(ports_of_a_service_may_swap_their_numbers),
         TEST(only_services_that_depend_on_the_nodes_addresses_follow_them),
+        TEST(gateways_address_may_be_an_external_one),
         TEST(id_is_found_at_any_address_whatever_is_wanted_there),
     };
 
