@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -292,6 +293,22 @@ handle_request(void *h, struct MHD_Connection *mhd, const char *url,
 
 /* Sites. */
 
+/* Moves a socket, of which there can be thousands, out of the way of those
+ * who use select(), as libnftables does: a descriptor that is too high for it
+ * ends the process.  Returns the descriptor that the socket has then; it stays
+ * where it is if none can be that high. */
+static int
+move_up(int fd)
+{
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, FD_SETSIZE);
+
+    if (moved < 0) {
+        return fd;
+    }
+    close(fd);
+    return moved;
+}
+
 static int
 open_socket(const struct httpd_where *where, bool v6)
 {
@@ -307,6 +324,7 @@ open_socket(const struct httpd_where *where, bool v6)
     if (fd < 0) {
         return -errno;
     }
+    fd = move_up(fd);
     if (!where->any) {
         sin6.sin6_addr = where->ip.in6;
         sin.sin_addr.s_addr = v6 ? 0 : ip_v4(&where->ip);
@@ -495,7 +513,7 @@ accept_one(struct httpd *h, struct httpd_site *site)
                      SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0) {
-        take_conn(h, site, fd, &ss, n_ss);
+        take_conn(h, site, move_up(fd), &ss, n_ss);
         return true;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS
