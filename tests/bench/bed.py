@@ -23,6 +23,11 @@ from support.wait import wait_for
 
 GATEWAY = "antrea-gw0"
 N_ENDPOINTS = 10                # Of each Service.
+
+# What a node that serves all of a mix of Services is told.
+MIX_CONFIG = {"antreaProxy": {"proxyAll": True},
+              "serviceCIDR": "10.96.0.0/11",
+              "serviceCIDRv6": "fd00:10:96::/108"}
 POLL = 0.05                     # Seconds between two looks at the daemon.
 
 
@@ -53,10 +58,10 @@ def realistic(obj, number):
     return obj
 
 
-def cluster(n_services, seed, n_endpoints=N_ENDPOINTS):
-    """All objects of a cluster."""
+def cluster(n_services, seed, n_endpoints=N_ENDPOINTS, **more):
+    """All objects of a cluster; 'more' as for objects.cluster()."""
     return [realistic(obj, number) for number, obj in enumerate(
-        objects.cluster_objects(n_services, n_endpoints, seed=seed))]
+        objects.cluster_objects(n_services, n_endpoints, seed=seed, **more))]
 
 
 class Api(RemoteApiServer):
@@ -179,18 +184,21 @@ def switch_rss_mib(switch):
 
 class Bed:
     """An API server with the objects of a cluster; switches and daemons are
-    made on it.  given: the objects, if they aren't those of cluster()."""
+    made on it.  given: the objects, if they aren't those of cluster(); mix:
+    they are all kinds of Services, and the node serves them."""
 
     address = "192.0.2.11/24"   # Of this node.
+    address6 = "2001:db8::11/64"
 
     def __init__(self, n_services, seed=1, n_endpoints=N_ENDPOINTS,
-                 given=None):
-        self.n_services = n_services
+                 given=None, mix=False):
+        self.n_services, self.mix = n_services, mix
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ofproxyd-bench-"))
         self._stack = contextlib.ExitStack()
         self._stack.callback(shutil.rmtree, self.dir, ignore_errors=True)
         self._number = 0
-        self.objects = given or cluster(n_services, seed, n_endpoints)
+        self.objects = given or cluster(n_services, seed, n_endpoints,
+                                        mix=mix)
         try:
             self._start()
         except BaseException:
@@ -207,6 +215,9 @@ class Bed:
             "link add uplink type veth peer name wire",
             "addr add %s dev uplink" % self.address,
             "link set uplink up", "link set wire up")
+        if self.mix:
+            self.ns.ip("addr", "add", self.address6, "dev", "uplink",
+                       "nodad")
         path = self.dir / "objects"
         path.write_text("\n".join(map(json.dumps, self.objects)))
         self.api = Api(self.dir / "api", "--netns", self.ns.name,
@@ -238,6 +249,7 @@ class Bed:
     @contextlib.contextmanager
     def daemon(self, switch, **config):
         """A daemon, started."""
+        config = {**(MIX_CONFIG if self.mix else {}), **config}
         with Daemon(self._subdir("daemon"), self.api, switch,
                     **config) as made:
             yield made
@@ -251,9 +263,13 @@ class Bed:
 
     # Changes.
 
-    def slices(self):
-        """The EndpointSlices among the objects."""
-        return [obj for obj in self.objects if obj["kind"] == "EndpointSlice"]
+    def slices(self, wanted=None):
+        """The EndpointSlices among the objects; 'wanted' says of which
+        Services."""
+        names = {obj["metadata"]["name"] for obj in self.objects
+                 if obj["kind"] == "Service" and (not wanted or wanted(obj))}
+        return [obj for obj in self.objects if obj["kind"] == "EndpointSlice"
+                and obj["metadata"]["labels"][objects.SERVICE_LABEL] in names]
 
     def wait_read(self, daemon, n_events, timeout=60):
         """Waits until the daemon has read so many events of EndpointSlices,
@@ -274,9 +290,9 @@ class Churn:
     """Changes one random endpoint's address again and again, and knows what
     the Services' endpoints are in the end."""
 
-    def __init__(self, bed, rng):
+    def __init__(self, bed, rng, wanted=None):
         self._api, self._rng = bed.api, rng
-        self._slices = bed.slices()
+        self._slices = bed.slices(wanted)
         self._next = 0
         self.n = 0
 
@@ -285,9 +301,11 @@ class Churn:
         chosen = self._rng.choice(self._slices)
         endpoint = self._rng.choice(chosen["endpoints"])
         self._next += 1
-        endpoint["addresses"] = ["10.%d.%d.%d" % (
-            64 + self._next // 62500, self._next // 250 % 250,
-            self._next % 250 + 1)]
+        endpoint["addresses"] = [
+            "fd00:10:64::%x" % self._next if chosen["addressType"] == "IPv6"
+            else "10.%d.%d.%d" % (64 + self._next // 62500,
+                                  self._next // 250 % 250,
+                                  self._next % 250 + 1)]
         self.n += 1
         return json.loads(json.dumps(chosen))
 

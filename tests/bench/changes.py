@@ -27,9 +27,10 @@ MAX_GROWTH = 2
 
 # One change after a quiet spell.
 
-def single_changes(bed, daemon, rng, n):
-    """Applies 'n' changes, each after a pause; returns the churn."""
-    churn = Churn(bed, rng)
+def single_changes(bed, daemon, rng, n, wanted=None):
+    """Applies 'n' changes, each after a pause, of Services that 'wanted' says;
+    returns the churn."""
+    churn = Churn(bed, rng, wanted)
     before = bed.n_events(daemon)
     due = time.monotonic()
     for _ in range(n):
@@ -40,8 +41,14 @@ def single_changes(bed, daemon, rng, n):
     return churn
 
 
-def check(churn, switch):
-    """Fails if the bridge does not have the last state."""
+def check(bed, churn, switch, daemon):
+    """Fails if the bridge does not have the last state.  Of a mix, the
+    daemon, as fresh as after a crash, judges."""
+    if bed.mix:
+        daemon.restart(hard=True)
+        daemon.wait_ready()
+        assert not daemon.sent(), daemon.sync()
+        return
     wrong = churn.wrong(switch)
     assert not wrong, "%d Services are not as they should be" % wrong
 
@@ -139,11 +146,13 @@ def run_latency(table, options):
     table.title("latency: one change after a quiet spell, %d Services of %d "
                 "endpoints" % (LARGE, N_ENDPOINTS))
     rng = random.Random(options.seed)
-    with Bed(LARGE, options.seed) as bed, bed.synced() as (switch, daemon):
+    with Bed(LARGE, options.seed, mix=options.mix) as bed, \
+            bed.synced() as (switch, daemon):
         time.sleep(SETTLE)
         n = 400
-        check(single_changes(bed, daemon, rng, n), switch)
+        churn = single_changes(bed, daemon, rng, n)
         found = daemon.latency()
+        check(bed, churn, switch, daemon)
         assert found["n"] >= 0.9 * n, found
         table.figure("event read to confirmed, p50", found["p50"], "ms",
                      note="%d changes" % found["n"])
@@ -157,7 +166,8 @@ def run_latency(table, options):
         table.figure("API server written to flow seen, p99",
                      quantile(ms, 0.99), "ms")
         table.figure("API server written to flow seen, max", max(ms), "ms")
-    large_service(table, options)
+    if not options.mix:
+        large_service(table, options)
 
 
 # Storms.
@@ -169,6 +179,7 @@ class Storm:
         self._bed, self._switch, self._daemon = bed, switch, daemon
         self.churn = Churn(bed, rng)
         self.seconds = self.lag = 0
+        self.latency = {}
         self.daemon_ns = self.switch_ns = self.api_ns = 0
 
     def run(self, rate, seconds):
@@ -190,7 +201,8 @@ class Storm:
             after - then for after, then in zip(self._costs(), costs))
         bed.wait_read(daemon, before + sent)
         self.lag = time.monotonic() - start - self.seconds
-        check(self.churn, switch)
+        self.latency = daemon.latency()
+        check(bed, self.churn, switch, daemon)
         return self
 
     def _costs(self):
@@ -209,7 +221,8 @@ def run_sustained(table, options):
     table.title("sustained: %d changes a second for %d s, %d Services of %d "
                 "endpoints" % (rate, seconds, LARGE, N_ENDPOINTS))
     rng = random.Random(options.seed)
-    with Bed(LARGE, options.seed) as bed, bed.synced() as (switch, daemon):
+    with Bed(LARGE, options.seed, mix=options.mix) as bed, \
+            bed.synced() as (switch, daemon):
         time.sleep(SETTLE)
         storm = Storm(bed, switch, daemon, rng).run(rate, seconds)
         ns = storm.seconds * 1e9
@@ -220,7 +233,7 @@ def run_sustained(table, options):
         table.figure("ofproxyd, a change", storm.us_per_change, "us")
         table.figure("ovs-vswitchd", storm.switch_ns / ns, "cores")
         table.figure("the scripted API server", storm.api_ns / ns, "cores")
-        found = daemon.latency()
+        found = storm.latency
         for name in ("p50", "p99", "max"):
             table.figure("event read to confirmed, " + name, found[name],
                          "ms", note="%d rounds" % found["n"]
@@ -245,17 +258,32 @@ class Cost:
         return self
 
 
-def cost_of_singles(bed, daemon, switch, rng, n=150):
+def cost_of_singles(bed, daemon, switch, rng, wanted=None, n=150):
     """Of a change of an endpoint, after a quiet spell."""
-    return Cost(daemon, switch).of(n, single_changes, bed, daemon, rng, n)
+    return Cost(daemon, switch).of(n, single_changes, bed, daemon, rng, n,
+                                   wanted)
+
+
+def has_all(service):
+    """Is it a load balancer with affinity?"""
+    return (service["spec"]["type"] == "LoadBalancer"
+            and service["spec"]["sessionAffinity"] == "ClientIP")
 
 
 def new_services(bed, daemon, n):
-    """Makes new Services, one after the other."""
+    """Makes new Services, one after the other; for a mix, load balancers with
+    affinity."""
+    more = {}
     for i in range(n):
+        port = objects.port(80)
+        if bed.mix:
+            port["nodePort"] = 32600 + i
+            more = {"type": "LoadBalancer", "sessionAffinity": "ClientIP",
+                    "status": {"loadBalancer": {"ingress": [
+                        {"ip": objects.nth("203.0.113.0/24", i + 1)}]}}}
         bed.api.apply(objects.service(
-            "ns-new", "new-%d" % i, [80],
-            [objects.nth("10.112.0.0/16", i + 10)]))
+            "ns-new", "new-%d" % i, [port],
+            [objects.nth("10.112.0.0/16", i + 10)], **more))
         time.sleep(QUIET)
     daemon.wait_ready()
 
@@ -281,18 +309,25 @@ def costs_at(n_services, options):
     """{what: us} for a cluster of this size."""
     rng = random.Random(options.seed)
     costs = {}
-    with Bed(n_services, options.seed) as bed:
+    with Bed(n_services, options.seed, mix=options.mix) as bed:
         with bed.synced() as (switch, daemon):
             time.sleep(SETTLE)
             costs["an endpoint, after a quiet spell"] = cost_of_singles(
                 bed, daemon, switch, rng).own
+            if options.mix:
+                costs["the same, load balancer with affinity"] = (
+                    cost_of_singles(bed, daemon, switch, rng, has_all).own)
             costs["an endpoint, at 1000 a second"] = Storm(
                 bed, switch, daemon, rng).run(1000, 3).us_per_change
-        new, old = costs_of_services(bed)
-        costs["a new Service, proxyAll"] = new.own
-        costs["a Service that goes, proxyAll"] = old.own
-        costs[VSWITCHD + "a new Service, proxyAll"] = new.switch
-        new, _ = costs_of_services(bed, serviceCIDR="10.96.0.0/11")
+        if not options.mix:
+            new, old = costs_of_services(bed)
+            costs["a new Service, proxyAll"] = new.own
+            costs["a Service that goes, proxyAll"] = old.own
+            costs[VSWITCHD + "a new Service, proxyAll"] = new.switch
+        new, old = costs_of_services(bed, serviceCIDR="10.96.0.0/11")
+        if options.mix:
+            costs["a new Service"] = new.own
+            costs["a Service that goes"] = old.own
         costs[VSWITCHD + "and serviceCIDR"] = new.switch
     return costs
 

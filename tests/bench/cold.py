@@ -182,7 +182,7 @@ def run(table, options):
     """The sub-benchmark."""
     table.title("cold: a cold start against ovs-ofctl bundle")
     for n_services in SIZES:
-        with Bed(n_services, options.seed) as bed:
+        with Bed(n_services, options.seed, mix=options.mix) as bed:
             measure(table, bed)
             if n_services == SIZES[-1]:
                 responsiveness(table, bed)

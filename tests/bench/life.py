@@ -25,7 +25,7 @@ def _memory(table, daemon, what, goal=None):
 
 def _empty(table, options):
     """Without any Service."""
-    with Bed(1, options.seed) as bed:
+    with Bed(1, options.seed, mix=options.mix) as bed:
         _delete(bed, 1)
         with bed.synced() as (_, daemon):
             time.sleep(1)
@@ -37,7 +37,8 @@ def run_memory(table, options):
     table.title("memory: resident, %d Services of %d endpoints"
                 % (LARGE, N_ENDPOINTS))
     _empty(table, options)
-    with Bed(LARGE, options.seed) as bed, bed.synced() as (switch, daemon):
+    with Bed(LARGE, options.seed, mix=options.mix) as bed, \
+            bed.synced() as (switch, daemon):
         _memory(table, daemon, "after a cold start", MAX_LARGE_MB)
         time.sleep(SETTLED)
         _memory(table, daemon, "%d s later" % SETTLED, MAX_LARGE_MB)
@@ -47,10 +48,10 @@ def run_memory(table, options):
         for _ in range(1000):
             churn.apply(10)
         bed.wait_read(daemon, before + churn.n)
-        check(churn, switch)
         _memory(table, daemon, "after %d changes" % churn.n, MAX_LARGE_MB)
         table.figure("at most, so far", daemon.peak_kib() / MIB, "MiB",
                      MAX_LARGE_MB)
+        check(bed, churn, switch, daemon)
         _delete(bed, 100)
         wait_for(lambda: "objects: 0 Services, 0 EndpointSlices"
                  in daemon.sync(), 60, "the end of all objects", daemon)
@@ -72,7 +73,8 @@ def run_restart(table, options):
     runs = 5
     table.title("restart: kill -9 and start, nothing has changed, %d Services "
                 "of %d endpoints" % (LARGE, N_ENDPOINTS))
-    with Bed(LARGE, options.seed) as bed, bed.synced() as (switch, daemon):
+    with Bed(LARGE, options.seed, mix=options.mix) as bed, \
+            bed.synced() as (switch, daemon):
         before = switch.state()
         seconds, sent = [], []
         for _ in range(runs):

@@ -36,6 +36,21 @@ BENCHMARKS = {
     "between": between.run, "nodes": nodes.run, "notrack": notrack.run,
     "lookup": lookup.run, "parts": parts.run}
 
+# Those of which Services matter.
+MIXED = ("cold", "latency", "flat", "memory", "restart")
+
+
+def run_mix(table, options):
+    """All that MIXED names, with all kinds of Services."""
+    options = argparse.Namespace(**{**vars(options), "mix": True})
+    table.title("mix: dual stack, 10 % node ports, 10 % load balancers, 10 % "
+                "affinity, 5 % policy Local; proxyAll")
+    for name in MIXED:
+        BENCHMARKS[name](table, options)
+
+
+BENCHMARKS["mix"] = run_mix
+
 
 def main():
     """Runs the benchmarks that were asked for; the exit status."""
@@ -46,6 +61,9 @@ def main():
     parser.add_argument("--strict", action="store_true",
                         help="exit with 1 if a goal is missed")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mix", action="store_true",
+                        help="with all kinds of Services: "
+                        + ", ".join(MIXED))
     parser.add_argument("--realtime", action="store_true",
                         help="go before all other processes: as if nobody "
                         "else used the machine")

@@ -151,36 +151,82 @@ def nth(cidr, n):
     return str(_network(cidr)[n])
 
 
+# All Services of a mix are dual stack; what else the i-th is repeats itself.
+_MIX_EVERY = 20
+_MIX_NODE_PORT = (0, 10)
+_MIX_LOAD_BALANCER = (5, 15)    # They have node ports as well.
+_MIX_LOCAL = (15,)
+_MIX_AFFINITY = (5, 7)
+
+
+def _mixed(i):
+    """The i-th Service of a mix: fields of its port, and of itself."""
+    kind, port_more, more = i % _MIX_EVERY, {}, {}
+    if kind in _MIX_NODE_PORT + _MIX_LOAD_BALANCER:
+        port_more["nodePort"] = 30000 + i // 5
+        more["type"] = "NodePort"
+        more["externalTrafficPolicy"] = "Cluster"
+    if kind in _MIX_LOAD_BALANCER:
+        more["type"] = "LoadBalancer"
+        more["status"] = {"loadBalancer": {"ingress": [
+            {"ip": nth("198.18.0.0/15", i), "ipMode": "VIP"}]}}
+    if kind in _MIX_LOCAL:
+        more["externalTrafficPolicy"] = "Local"
+        more["healthCheckNodePort"] = 32000 + i // _MIX_EVERY
+    if kind in _MIX_AFFINITY:
+        more["sessionAffinity"] = "ClientIP"
+        more["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    return port_more, more
+
+
+_PODS = {False: "10.128.0.0/9", True: "fd00:10:244::/48"}
+_SERVICES = {False: "10.96.0.0/12", True: "fd00:10:96::/108"}
+
+
 def cluster(n_services, n_endpoints, *, seed=1, nodes=10, ipv6=False,
-            here="n1"):
+            mix=False, here="n1"):
     """A generator of (Service, [slices]) for benchmarks: the same for the
     same arguments.  Endpoints are spread over 'nodes' nodes, slices hold at
-    most 100 of them, as the endpoint slice controller makes them."""
+    most 100 of them, as the endpoint slice controller makes them.  With
+    'mix', 20 % of the Services have node ports, half of them load balancers,
+    too, 10 % have affinity and 5 % externalTrafficPolicy Local; all are dual
+    stack, and have 'n_endpoints' in both families together."""
     rng = random.Random(seed)
     names = [here] + ["node-%d" % i for i in range(1, nodes)]
-    pods = "fd00:10:244::/48" if ipv6 else "10.128.0.0/9"
-    services = "fd00:10:96::/108" if ipv6 else "10.96.0.0/12"
+    families = [False, True] if mix else [ipv6]
+    n_pods = n_endpoints // len(families)
     at = 0
     for i in range(n_services):
         name, namespace = "svc-%05d" % i, "ns-%d" % (i % 50)
-        endpoints = []
-        for _ in range(n_endpoints):
-            at += 1
-            endpoints.append(endpoint(
-                nth(pods, at), rng.choice(names),
-                pod=(namespace, "%s-%d" % (name, at))))
-        slices = [
-            slice_(namespace, name, endpoints[k:k + 100] or (),
-                   [(8080, "http")], suffix="s%03d" % (k // 100))
-            for k in range(0, max(n_endpoints, 1), 100)]
-        yield (service(namespace, name, [port(80, "http", target=8080)],
-                       [nth(services, i + 100)], labels={"app": name}),
+        pods = [(at + k, rng.choice(names)) for k in range(1, n_pods + 1)]
+        at += n_pods
+        slices = []
+        for family in families:
+            endpoints = [endpoint(nth(_PODS[family], pod), on,
+                                  pod=(namespace, "%s-%d" % (name, pod)))
+                         for pod, on in pods]
+            slices += [
+                slice_(namespace, name, endpoints[k:k + 100] or (),
+                       [(8080, "http")], family="IPv6" if family else "IPv4",
+                       suffix="%s%03d" % ("sv"[mix and family], k // 100))
+                for k in range(0, max(n_pods, 1), 100)]
+        port_more, more = _mixed(i) if mix else ({}, {})
+        yield (service(namespace, name,
+                       [port(80, "http", target=8080, **port_more)],
+                       [nth(_SERVICES[family], i + 100)
+                        for family in families],
+                       labels={"app": name}, **more),
                slices)
 
 
 def cluster_objects(n_services, n_endpoints, **more):
     """All objects of cluster() in one list, with the Node `here`."""
-    result = [node(more.get("here", "n1"))]
+    here = more.get("here", "n1")
+    if more.get("mix"):
+        result = [node(here, ("10.244.1.0/24", "2001:db8:244:1::/64"),
+                       ("192.0.2.11", "2001:db8::11"))]
+    else:
+        result = [node(here)]
     for svc, slices in cluster(n_services, n_endpoints, **more):
         result.append(svc)
         result.extend(slices)
