@@ -257,7 +257,7 @@ each_address_is_there_once(void **state OVS_UNUSED)
 }
 
 static void
-each_family_has_its_own(void **state OVS_UNUSED)
+g6_each_family_has_its_own(void **state OVS_UNUSED)
 {
     static const char ips[] = "192.0.2.5 2001:db8::5";
 
@@ -530,7 +530,7 @@ main(void)
         cmocka_unit_test(policies_of_inside_and_outside_are_apart),
         cmocka_unit_test(external_ips_are_served_with_proxy_all),
         cmocka_unit_test(each_address_is_there_once),
-        cmocka_unit_test(each_family_has_its_own),
+        cmocka_unit_test(g6_each_family_has_its_own),
         cmocka_unit_test(what_leads_into_the_bridge_is_nobodys),
         cmocka_unit_test(h4_mode_of_a_balancers_address_decides),
         cmocka_unit_test(ranges_restrict_balancers_addresses_only),
