@@ -152,12 +152,17 @@ create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
 static void
 create_services(struct agent *a)
 {
-    a->services = services_create(a->model, a->flowtab, a->cfg);
     a->hchecks = hchecks_create();
-    services_set_observer(a->services, agent_observe_service, a);
     a->stale = stale_create(a->flowtab);
-    services_set_stale(a->services, a->stale);
-    services_set_kube(a->services, a->kube);
+    a->services = services_create(&(struct services_cfg){
+        .model = a->model,
+        .flowtab = a->flowtab,
+        .cfg = a->cfg,
+        .kube = a->kube,
+        .stale = a->stale,
+        .observer = agent_observe_service,
+        .observer_aux = a,
+    });
 }
 
 /* The address in "https://HOST:PORT/PATH"; "::" if HOST is a name. */

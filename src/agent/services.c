@@ -94,26 +94,23 @@ add_addr_change(const struct addr *addr, bool gone, void *s_)
 }
 
 struct services *
-services_create(struct model *model, struct flowtab *flowtab,
-                const struct cfg *cfg)
+services_create(const struct services_cfg *cfg)
 {
     struct services *s = xzalloc(sizeof *s);
 
-    s->model = model;
-    s->flowtab = flowtab;
-    s->cfg = cfg;
+    s->model = cfg->model;
+    s->kube = cfg->kube;
+    s->flowtab = cfg->flowtab;
+    s->cfg = cfg->cfg;
+    s->stale = cfg->stale;
+    s->observer = cfg->observer;
+    s->observer_aux = cfg->observer_aux;
     s->ids = idpool_create(0, OBJECT_ID_MAX);
-    s->cluster_ips = clusterips_create(flowtab);
+    s->cluster_ips = clusterips_create(s->flowtab);
     shash_init(&s->entries);
     hmap_init(&s->units);
     s->addrs = addrs_create(add_addr_change, s);
     return s;
-}
-
-void
-services_set_stale(struct services *s, struct stale *stale)
-{
-    s->stale = stale;
 }
 
 uint64_t
@@ -641,20 +638,6 @@ services_run(struct services *s, long long int deadline_ms)
         }
     }
     return !model_has_dirty(s->model);
-}
-
-void
-services_set_observer(struct services *s, services_observer *observer,
-                      void *aux)
-{
-    s->observer = observer;
-    s->observer_aux = aux;
-}
-
-void
-services_set_kube(struct services *s, struct kube *kube)
-{
-    s->kube = kube;
 }
 
 uint64_t

@@ -23,6 +23,7 @@
 #include "ofproxyd/pipeline/pipeline.h"
 
 struct services;
+struct stale;
 struct kube;
 
 /* One Service port in one family. */
@@ -46,34 +47,33 @@ struct unit {
     bool conflict;             /* Some are. */
 };
 
-/* The model and the configuration must live longer.  The flow table refers to
- * the names of Services and must be destroyed before. */
-struct services *services_create(struct model *, struct flowtab *,
-                                 const struct cfg *);
-void services_destroy(struct services *); /* NULL is allowed. */
-
-/* From now on Events about Services are sent, too. */
-void services_set_kube(struct services *, struct kube *);
-
-/* Returns the unit whose an address in 'claims' of a unit is. */
-const struct unit *services_find_winner(const struct services *,
-                                        const struct addr *);
-
-/* Tells 'stale', which must live longer, of every change from now on. */
-struct stale;
-void services_set_stale(struct services *, struct stale *);
-
-/* Renders Services that changed until none is left or 'deadline_ms' of
- * time_msec() has passed.  Returns true if none is left. */
-bool services_run(struct services *, long long int deadline_ms);
-
 /* Is told of each Service that is rendered, whether it is served or not; it
  * may have gone altogether. */
 typedef void services_observer(const struct model_service *, bool served,
                                void *aux);
 
-/* Nobody observes at first. */
-void services_set_observer(struct services *, services_observer *, void *aux);
+/* All must live longer, but for the flow table: it refers to the names of
+ * Services and must be destroyed before. */
+struct services_cfg {
+    struct model *model;
+    struct flowtab *flowtab;
+    const struct cfg *cfg;
+    struct kube *kube;           /* Events go there; NULL: there are none. */
+    struct stale *stale;         /* Is told of every change, or NULL. */
+    services_observer *observer; /* Or NULL. */
+    void *observer_aux;
+};
+
+struct services *services_create(const struct services_cfg *);
+void services_destroy(struct services *); /* NULL is allowed. */
+
+/* Returns the unit whose an address in 'claims' of a unit is. */
+const struct unit *services_find_winner(const struct services *,
+                                        const struct addr *);
+
+/* Renders Services that changed until none is left or 'deadline_ms' of
+ * time_msec() has passed.  Returns true if none is left. */
+bool services_run(struct services *, long long int deadline_ms);
 
 /* Number of units, and of cluster IPs, that changed what they want of the
  * bridge since the creation. */

@@ -94,7 +94,8 @@ daemon_init(struct daemon *d, const struct cfg *cfg)
 {
     d->model = model_create("n1");
     d->ft = flowtab_create();
-    d->services = services_create(d->model, d->ft, cfg);
+    d->services = services_create(&(struct services_cfg){
+        .model = d->model, .flowtab = d->ft, .cfg = cfg });
 }
 
 static void

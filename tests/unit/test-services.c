@@ -35,7 +35,8 @@ setup(void **state)
     cfg_init_defaults(&f->cfg);
     f->model = model_create("n1");
     f->ft = flowtab_create();
-    f->services = services_create(f->model, f->ft, &f->cfg);
+    f->services = services_create(&(struct services_cfg){
+        .model = f->model, .flowtab = f->ft, .cfg = &f->cfg });
     *state = f;
     return 0;
 }
