@@ -128,17 +128,20 @@ add_virtual_route(struct route_list *list, const struct ip *ip)
 }
 
 /* What the host asks itself by way of a Service arrives from the virtual
- * address; the answers have to go back to the gateway.  What is sent to a
+ * address, and so does what pods ask for by a load balancer's and the host
+ * forwards; the answers have to go back to the gateway.  What is sent to a
  * NodePort gets the other one. */
 static void
-add_virtual_routes(struct route_list *list)
+add_virtual_routes(struct route_list *list, bool node_ports)
 {
     for (int f = 0; f < N_IP_FAMILIES; f++) {
         struct ip ip = pipe_virtual_ip(f);
         struct ip node_port_ip = pipe_node_port_ip(f);
 
         add_virtual_route(list, &ip);
-        add_virtual_route(list, &node_port_ip);
+        if (node_ports) {
+            add_virtual_route(list, &node_port_ip);
+        }
     }
 }
 
@@ -148,9 +151,12 @@ add_service_routes(struct route_list *list)
     const struct cfg *cfg = list->ways->cfg.cfg;
 
     if (!cfg->antrea_proxy_proxy_all) {
+        if (cfg->antrea_proxy_proxy_load_balancer_ips) {
+            add_virtual_routes(list, false);
+        }
         return;
     }
-    add_virtual_routes(list);
+    add_virtual_routes(list, true);
     if (cfg->service_cidr.present) {
         list->n += make_service_route(list->ways, &cfg->service_cidr.cidr,
                                       next_route(list));

@@ -101,6 +101,8 @@ def test_all_that_the_daemon_made_goes_and_is_told(rig):
     lines = of_switch(all_lines)
     assert [line for line in all_lines if HOST.match(line)] == [
         "removed nftables table inet ofproxyd",
+        "removed route to 169.254.0.253/32",
+        "removed route to fc01::aabb:ccdd:eeff/128",
         "removed neighbour 169.254.0.253 of link antrea-gw0",
         "removed neighbour fc01::aabb:ccdd:eeff of link antrea-gw0",
         "removed address 10.10.1.1/24 of link antrea-gw0",

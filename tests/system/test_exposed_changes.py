@@ -7,6 +7,8 @@ itself; so who answers tells whether a packet has left the node."""
 import contextlib
 import itertools
 import socket
+import threading
+import time
 
 import pytest
 
@@ -179,6 +181,55 @@ def _say(sock):
         return sock.recv(1000).decode().split()[0]
     except (OSError, IndexError) as error:
         return repr(error)
+
+
+class Stream:
+    """Datagrams from one socket, a few hundred a second, on a thread; .last
+    is (who answered last, when)."""
+
+    def __init__(self, asker, family, address):
+        self.label, self.last = asker.label, ("", 0)
+        self._sock = packets.sock(asker.who, family, timeout=0.004)
+        self._sock.connect(address)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        while not self._stop.wait(0.002):
+            with contextlib.suppress(OSError):
+                self._sock.send(b"hello")
+                self.last = (self._sock.recv(1000).decode().split()[0],
+                             time.monotonic())
+
+    def stop(self):
+        """Ends it."""
+        self._stop.set()
+        self._thread.join()
+        self._sock.close()
+
+
+@BOTH
+def test_streams_of_udp_follow_the_change_of_its_mode(world, service, askers,
+                                                      family):
+    """They have no end of their own: the same socket gets to whoever has the
+    address now; also if an answer of the other comes in between."""
+    vip = service.balanced_ip(family)
+    streams = [Stream(a, family, (vip, service.port)) for a in askers]
+    try:
+        for mode in ("Proxy", "VIP") * 3:
+            service.ingress = [entry(vip, mode)]
+            service.apply()
+            world.settle()
+            since = time.monotonic()
+            name = {"Proxy": "balancer", "VIP": "n"}[mode]
+            for s in streams:
+                wait_for(lambda s=s, n=name, t=since: s.last[1] > t
+                         and s.last[0].startswith(n), 5,
+                         "%s to get to the %s" % (s.label, mode), world.dump)
+    finally:
+        for s in streams:
+            s.stop()
 
 
 def test_other_ports_of_external_addresses_are_left_alone(world, service,
@@ -452,6 +503,7 @@ def test_without_proxy_all_pods_have_the_balancers_addresses(
     """And nothing else is led in: not for the host, no NodePort, no external
     IP; and what was there goes."""
     first = world.members[0]
+    service.endpoints = [world.pod(1)]
     service.apply()
     world.settle()
     request.addfinalizer(lambda: world.restart(first))
