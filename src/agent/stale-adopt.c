@@ -74,7 +74,8 @@ note_flow(const struct fitem *have, void *relics_)
     } else if (pipe_flow_node_port_ip(have, &ip)) {
         addrset_push(&relics->node_ips, &ip, 0);
     } else if (cookie_category(cookie) == COOKIE_SERVICE
-               && pipe_flow_frontend(have, &addr) && addr.proto != PROTO_TCP) {
+               && fitem_nw_proto(have) != proto_number(PROTO_TCP)
+               && pipe_flow_frontend(have, &addr)) {
         note_frontend(relics, cookie, &addr);
     }
 }

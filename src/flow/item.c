@@ -228,6 +228,26 @@ fitem_priority(const struct fitem *item)
     return item->kind == FITEM_FLOW ? ntohs(flow_body(item)->priority) : 0;
 }
 
+uint8_t
+fitem_nw_proto(const struct fitem *item)
+{
+    /* OXM_OF_IP_PROTO, without a mask: class, field and length. */
+    static const uint8_t header[] = { 0x80, 0x00, 10 << 1, 1 };
+    const uint8_t *p, *end;
+
+    if (item->kind != FITEM_FLOW) {
+        return 0;
+    }
+    p = item->bytes + FLOW_MATCH_OFS;
+    end = p + flow_match_len(item);
+    for (p += 4; end - p > 4; p += 4 + p[3]) {
+        if (!memcmp(p, header, sizeof header)) {
+            return p[4];
+        }
+    }
+    return 0;
+}
+
 size_t
 fitem_size(const struct fitem *item)
 {

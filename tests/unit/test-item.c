@@ -432,8 +432,35 @@ parts_of_an_item_are_read_back(void **state OVS_UNUSED)
     assert_int_equal(fitem_cookie(group), 0);
     assert_int_equal(fitem_table(group), 0);
     assert_int_equal(fitem_priority(group), 0);
+    assert_int_equal(fitem_nw_proto(group), 0);
     fitem_unref(flow);
     fitem_unref(group);
+}
+
+static void
+protocol_is_found_wherever_it_stands(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *match;
+        uint8_t proto;
+    } cases[] = {
+        { "ip", 0 },
+        { "arp", 0 },
+        { "ip,nw_proto=255", 255 },
+        { "tcp,tp_dst=80", 6 },
+        { "udp6,ipv6_dst=2001:db8::1,tp_dst=53,reg4=0x10000/0x70000", 17 },
+        { "sctp,reg0=6,in_port=2,nw_dst=192.0.2.1,ct_state=+trk+new", 132 },
+        { "ct_nw_proto=17,ct_state=+trk+new,ip,nw_frag=yes", 0 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *text = xasprintf("table=12,%s actions=drop", cases[i].match);
+        struct fitem *flow = flowtext_flow(text);
+
+        assert_int_equal(fitem_nw_proto(flow), cases[i].proto);
+        fitem_unref(flow);
+        free(text);
+    }
 }
 
 static void
@@ -750,6 +777,7 @@ main(void)
             rendered_flow_comes_back_unchanged_and_equals_the_parsed_one),
         cmocka_unit_test(equality_and_key_are_what_they_should_be),
         cmocka_unit_test(parts_of_an_item_are_read_back),
+        cmocka_unit_test(protocol_is_found_wherever_it_stands),
         cmocka_unit_test(message_has_no_xid_and_its_own_length),
         cmocka_unit_test(b8_deletion_is_strict_and_names_the_whole_cookie),
         cmocka_unit_test(flow_is_printed_as_ovs_ofctl_does),

@@ -77,6 +77,7 @@ uint64_t fitem_cookie(const struct fitem *);   /* 0 for a group. */
 uint32_t fitem_group_id(const struct fitem *); /* 0 for a flow. */
 uint8_t fitem_table(const struct fitem *);     /* 0 for a group. */
 uint16_t fitem_priority(const struct fitem *); /* 0 for a group. */
+uint8_t fitem_nw_proto(const struct fitem *);  /* That it matches; or 0. */
 size_t fitem_size(const struct fitem *);       /* Of the message, bytes. */
 
 /* The key is (table, priority, match) for a flow, the id for a group. */
