@@ -59,6 +59,28 @@ flowtab_create(void)
     return ft;
 }
 
+/* Nobody wants anything any more.  The owners are listed first: the table may
+ * not be changed while it is gone through, and to look for the first one again
+ * and again takes a time that grows with the square of their number. */
+static void
+want_nothing(struct flowtab *ft)
+{
+    size_t n = hmap_count(&ft->owners), i = 0;
+    struct flowtab_owner *owners = xcalloc(n, sizeof *owners);
+    const struct ftowner *owner;
+
+    HMAP_FOR_EACH (owner, node, &ft->owners) {
+        owners[i].id = owner->id;
+        owners[i++].rank = owner->rank;
+    }
+    for (i = 0; i < n; i++) {
+        struct fout none = FOUT_INIT;
+
+        flowtab_want(ft, &owners[i], &none);
+    }
+    free(owners);
+}
+
 void
 flowtab_destroy(struct flowtab *ft)
 {
@@ -66,13 +88,7 @@ flowtab_destroy(struct flowtab *ft)
         return;
     }
 
-    while (!hmap_is_empty(&ft->owners)) {
-        const struct ftowner *owner =
-            CONTAINER_OF(hmap_first(&ft->owners), const struct ftowner, node);
-        struct flowtab_owner info = { owner->id, owner->rank };
-        struct fout none = FOUT_INIT;
-        flowtab_want(ft, &info, &none);
-    }
+    want_nothing(ft);
     flowtab_forget(ft);
     ovs_assert(hmap_is_empty(&ft->keys) && ovs_list_is_empty(&ft->asides));
     hmap_destroy(&ft->keys);
