@@ -106,7 +106,8 @@ unitid_take(struct idpool *ids, const struct flowtab *flowtab,
             const struct unit *u, const struct pipe_service *like,
             uint32_t *ret_id)
 {
-    return take_installed_id(ids, flowtab, u, like, ret_id)
+    return (flowtab_has_found(flowtab)
+            && take_installed_id(ids, flowtab, u, like, ret_id))
            || idpool_alloc(ids, unit_hash(u), ret_id);
 }
 

@@ -125,6 +125,8 @@ struct flowtab {
     bool complete;
     bool dumping;
     bool known;        /* A dump has ended. */
+    bool found;        /* A dump, perhaps an earlier one, had flows of
+                        * ours. */
     int learned_table; /* -1: none. */
 
     /* Predecessors. */

@@ -537,6 +537,7 @@ flowtab_have(struct flowtab *ft, struct fitem *item)
     if (!flowtab_concerns(ft, item)) {
         flowtab_have_not(ft, item);
     } else if (ft->known || ft->dumping) {
+        ft->found |= ft->dumping && cookie_is_ours(fitem_cookie(item));
         set_have(ft, key_find_or_create(ft, item), item);
     } else {
         fitem_unref(item);
@@ -667,6 +668,12 @@ flowtab_for_each_found(const struct flowtab *ft,
             cb(key->have, aux);
         }
     }
+}
+
+bool
+flowtab_has_found(const struct flowtab *ft)
+{
+    return ft->found;
 }
 
 const struct fitem *

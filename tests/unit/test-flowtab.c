@@ -55,6 +55,13 @@ what_is_said_before_a_dump_begins_is_not_believed(void **state OVS_UNUSED)
     flowtab_dump_end(ft);
     assert_int_equal(ft_stats(ft).n_unwanted, 0);
     assert_true(flowtab_in_sync(ft));
+    flowtab_have(ft, ft_flow(1, 0, 0, 0));
+    assert_false(flowtab_has_found(ft));
+    flowtab_dump_begin(ft);
+    flowtab_have(ft, ft_flow(1, 0, 0, 0));
+    flowtab_dump_end(ft);
+    flowtab_forget(ft);
+    assert_true(flowtab_has_found(ft));
     flowtab_destroy(ft);
 }
 

@@ -304,6 +304,10 @@ void flowtab_for_each_found(const struct flowtab *,
 const struct fitem *flowtab_find_have(const struct flowtab *,
                                       const struct fitem *item);
 
+/* True if a dump has ever brought a flow with a cookie of ours: only then can
+ * the switch have one from before this table was made. */
+bool flowtab_has_found(const struct flowtab *);
+
 /* True if 'item' names groups, and the switch is known to have all of them. */
 bool flowtab_has_groups_of(const struct flowtab *, const struct fitem *item);
 
