@@ -206,9 +206,14 @@ cfg_skips_service(const struct cfg *cfg, const char *namespace,
 {
     const struct cfg_strings *skip = &cfg->antrea_proxy_skip_services;
     char buf[IP_STRLEN];
-    const char *ip = cluster_ip ? ip_to_string(cluster_ip, buf) : NULL;
-    size_t len = strlen(namespace);
+    const char *ip;
+    size_t len;
 
+    if (!skip->n) {
+        return false; /* As usual; each change of a Service asks. */
+    }
+    ip = cluster_ip ? ip_to_string(cluster_ip, buf) : NULL;
+    len = strlen(namespace);
     for (size_t i = 0; i < skip->n; i++) {
         const char *s = skip->s[i];
         const char *slash = strchr(s, '/');
