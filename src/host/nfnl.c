@@ -185,13 +185,18 @@ decode_event(struct nlmsghdr *nlh, struct nfnl_event *event)
 int
 nfnl_events(struct nfnl *nl, nfnl_event_cb *cb, void *aux)
 {
+    int lost = 0;
+
     for (;;) {
         struct nlmsghdr *nlh = &nl->nlh;
         int error, len;
 
         error = nlsock_receive(nl->events, nl->buf, &len);
-        if (error) {
-            return error == EAGAIN ? 0 : error;
+        if (error == ENOBUFS) {
+            lost = error; /* What came before still waits. */
+            continue;
+        } else if (error) {
+            return error == EAGAIN ? lost : error;
         }
         for (; nlmsg_ok(nlh, len); nlh = nlmsg_next(nlh, &len)) {
             struct nfnl_event event;

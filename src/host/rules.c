@@ -242,7 +242,11 @@ write_commands(struct rules *r, const char *what, struct ds *commands)
 
 /* True if nobody else has changed what concerns us from just before the last
  * write_commands() until now, so that what was read since is our own.  Else
- * there will be a check. */
+ * there will be a check.
+ *
+ * Tens of thousands of members are more notifications than the socket holds.
+ * Those that are lost can't be a reason to write once more, which would lose
+ * them again, and so on for ever; a check follows. */
 static bool
 was_alone(struct rules *r, const char *what)
 {
@@ -254,7 +258,7 @@ was_alone(struct rules *r, const char *what)
         VLOG_INFO_RL(&rl, "%s: changed by somebody at the same time", what);
         drifted(r);
     }
-    return !error && !echo.several;
+    return (!error || error == ENOBUFS) && !echo.several;
 }
 
 /* Checks. */

@@ -133,6 +133,22 @@ def test_a_change_costs_the_same_however_large_the_sets_are(ns, probe):
     assert large < 3 * small + 5
 
 
+def test_more_members_than_notifications_can_wait_are_written_once(ns, probe):
+    """Those of our own write are lost then, and that must not be a reason to
+    write again and again."""
+    probe.set(*SERVED)
+    probe.send(*["port external 203.0.113.%d TCP 1000 7000" % n
+                 for n in range(10)])
+    probe.wait_sync()
+    tables = probe.number(r"written: (\d+) times")
+    ns.run("nft", "flush", "ruleset")
+    wait_for(lambda: probe.number(r"written: (\d+) times") > tables, 5,
+             "the repair", probe)
+    probe.wait_sync()
+    assert probe.number(r"written: (\d+) times") <= tables + 2
+    assert len(members(ns, "external_ipv4")) == 70000
+
+
 def test_without_node_ports_there_are_no_chains_for_them(ns, probe):
     """As without proxyAll; and per family."""
     probe.set(*BASIC)
