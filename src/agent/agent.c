@@ -39,6 +39,9 @@ VLOG_DEFINE_THIS_MODULE(agent);
  * looking for. */
 #define TRIM_MIN 1000
 
+/* Of a URL that names none (RFC 9110 4.2.2). */
+#define DEFAULT_HTTPS_PORT 443
+
 /* Rejects answered in one turn. */
 #define REJECTS_PER_TURN 64
 
@@ -148,9 +151,31 @@ create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
     return kube_create(&kube, a->model, &a->kube, err);
 }
 
+/* The address in "https://HOST:PORT/PATH", "::" if HOST is a name, and the
+ * port. */
+static struct ip
+server_addr(const char *url, uint16_t *port)
+{
+    const char *host = strstr(url, "://");
+    const char *end;
+    char text[IP_STRLEN];
+    struct ip ip;
+
+    host = host ? host + strlen("://") : url;
+    host += *host == '[';
+    end = host + strcspn(host, host[-1] == '[' ? "]" : ":/");
+    ovs_strlcpy(text, host, MIN(sizeof text, (size_t) (end - host) + 1));
+    if (ip_from_string(text, &ip)) {
+        memset(&ip, 0, sizeof ip);
+    }
+    end += *end == ']';
+    *port = *end == ':' ? atoi(end + 1) : DEFAULT_HTTPS_PORT;
+    return ip;
+}
+
 /* Services, and those who want to know of each. */
 static void
-create_services(struct agent *a)
+create_services(struct agent *a, const struct ip *server, uint16_t port)
 {
     a->hchecks = hchecks_create();
     a->stale = stale_create(a->flowtab);
@@ -162,32 +187,17 @@ create_services(struct agent *a)
         .stale = a->stale,
         .observer = agent_observe_service,
         .observer_aux = a,
+        .server = *server,
+        .server_port = port,
     });
-}
-
-/* The address in "https://HOST:PORT/PATH"; "::" if HOST is a name. */
-static struct ip
-server_ip(const char *url)
-{
-    const char *host = strstr(url, "://");
-    char text[IP_STRLEN];
-    struct ip ip;
-
-    host = host ? host + strlen("://") : url;
-    host += *host == '[';
-    ovs_strlcpy(text, host,
-                MIN(sizeof text,
-                    strcspn(host, host[-1] == '[' ? "]" : ":/") + 1));
-    if (ip_from_string(text, &ip)) {
-        memset(&ip, 0, sizeof ip);
-    }
-    return ip;
 }
 
 int
 agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
 {
     struct agent *a = xzalloc(sizeof *a);
+    uint16_t port;
+    struct ip server = server_addr(cfg->kubeconfig->server, &port);
     int error;
 
     a->cfg = cfg->cfg;
@@ -207,13 +217,13 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->host = host_create();
     a->rules = rules_create();
     create_nodeips(a);
-    create_services(a);
+    create_services(a, &server, port);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,
         .host = a->host,
         .cfg = a->cfg,
-        .server = server_ip(cfg->kubeconfig->server),
+        .server = server,
     });
     a->net = net_create(&(struct net_cfg){
         .model = a->model,
@@ -221,7 +231,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
         .rules = a->rules,
         .kube = a->kube,
         .cfg = a->cfg,
-        .server = server_ip(cfg->kubeconfig->server),
+        .server = server,
     });
     a->ways = ways_create(&(struct ways_cfg){
         .host = a->host,

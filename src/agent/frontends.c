@@ -125,6 +125,25 @@ is_reserved(const struct ip *ip)
     return ip_equals(ip, &node_port) || ip_equals(ip, &virtual);
 }
 
+/* Would the Service stand between this node and the API server? */
+static bool
+is_of_server(const struct chooser *c, const struct ip *ip)
+{
+    const struct frontends_env *env = c->env;
+
+    if (ip_is_none(&env->server) || !ip_equals(ip, &env->server)) {
+        return false;
+    }
+    for (size_t i = 0; i < c->svc->n_ports; i++) {
+        const struct svc_port *port = &c->svc->ports[i];
+
+        if (port->proto == PROTO_TCP && port->port == env->server_port) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Adds an external address, which may be there already. */
 static void
 add_external(const struct chooser *c, const struct ip *ip, bool restricted)
@@ -134,7 +153,7 @@ add_external(const struct chooser *c, const struct ip *ip, bool restricted)
     if (ip_family(ip) != c->family
         || ip_equals(ip, &c->svc->cluster_ips[c->family])) {
         return;
-    } else if (is_reserved(ip)) {
+    } else if (is_reserved(ip) || is_of_server(c, ip)) {
         ret->n_left_out++;
         return;
     }

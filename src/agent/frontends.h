@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/model/objects.h"
@@ -26,6 +27,12 @@ struct frontends_env {
     /* Of the gateway link, "::" if none: the host's too, though no other host
      * knows the node by them. */
     struct ip gateway_ips[N_IP_FAMILIES];
+
+    /* Where the API server is, as far as it is known by its address ("::" if
+     * not).  No Service gets that as an external address: whoever claimed it
+     * would cut off this daemon, and the node. */
+    struct ip server;
+    uint16_t server_port;
 };
 
 struct frontends {
@@ -43,9 +50,9 @@ struct frontends {
 
     bool uses_node_ips; /* Other addresses of the node might give another
                          * answer. */
-    size_t n_left_out;  /* External addresses that are one too many, or that
-                         * the bridge and the host need between them; and
-                         * ranges that are too many. */
+    size_t n_left_out;  /* External addresses that are one too many, the API
+                         * server's, or that the bridge and the host need
+                         * between them; and ranges that are too many. */
 
     /* Private. */
     size_t n_of_all_ports;

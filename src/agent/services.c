@@ -55,6 +55,9 @@ struct services {
     size_t n_node_ips;
     struct ip gateway_ips[N_IP_FAMILIES];
 
+    struct ip server; /* As in struct services_cfg. */
+    uint16_t server_port;
+
     services_observer *observer; /* Or NULL. */
     void *observer_aux;
 };
@@ -105,6 +108,8 @@ services_create(const struct services_cfg *cfg)
     s->stale = cfg->stale;
     s->observer = cfg->observer;
     s->observer_aux = cfg->observer_aux;
+    s->server = cfg->server;
+    s->server_port = cfg->server_port;
     s->ids = idpool_create(0, OBJECT_ID_MAX);
     s->cluster_ips = clusterips_create(s->flowtab);
     shash_init(&s->entries);
@@ -409,10 +414,9 @@ choose_frontends(struct rendering *r)
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 10);
     const struct services *s = r->s;
     const struct frontends_env env = {
-        s->cfg,
-        s->node_ips,
-        s->n_node_ips,
-        { s->gateway_ips[IP_V4], s->gateway_ips[IP_V6] },
+        s->cfg,        s->node_ips,
+        s->n_node_ips, { s->gateway_ips[IP_V4], s->gateway_ips[IP_V6] },
+        s->server,     s->server_port,
     };
     const struct svc *svc = r->ms->svc;
 

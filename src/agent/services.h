@@ -62,6 +62,8 @@ struct services_cfg {
     struct stale *stale;         /* Is told of every change, or NULL. */
     services_observer *observer; /* Or NULL. */
     void *observer_aux;
+    struct ip server; /* The API server's, "::" if its address isn't known. */
+    uint16_t server_port;
 };
 
 struct services *services_create(const struct services_cfg *);

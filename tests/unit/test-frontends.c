@@ -33,6 +33,7 @@ struct spec {
     const char *external_ips;
     const char *ingress; /* "ADDRESS" or "ADDRESS=Proxy". */
     const char *ranges;
+    uint16_t server_port; /* Of an API server at 198.51.100.6. */
 };
 
 /* Parses 'list' into at most MAX_LIST elements. */
@@ -168,6 +169,8 @@ check(const struct spec *spec, const char *expected)
         node_ips,
         parse_ips(spec->node_ips, node_ips),
         { ip("10.10.1.1"), ip("2001:db8:10:1::1") },
+        ip("198.51.100.6"),
+        spec->server_port,
     };
     struct ds found = DS_EMPTY_INITIALIZER;
     struct frontends f;
@@ -521,6 +524,21 @@ product_of_ports_and_addresses_is_bounded(void **state OVS_UNUSED)
     free(ranges);
 }
 
+/* Whoever claimed it would cut off the daemon for good. */
+static void
+nobody_gets_the_address_of_the_api_server(void **state OVS_UNUSED)
+{
+    struct result result;
+
+    result = CHECK("198.51.100.7:80/C", .server_port = 80,
+                   .external_ips = "198.51.100.6 198.51.100.7",
+                   .ingress = "198.51.100.6");
+    assert_int_equal(result.n_left_out, 2);
+    result = CHECK("198.51.100.6:80/C", .server_port = 6443,
+                   .external_ips = "198.51.100.6");
+    assert_int_equal(result.n_left_out, 0);
+}
+
 int
 main(void)
 {
@@ -540,6 +558,7 @@ main(void)
         cmocka_unit_test(external_address_of_the_node_has_another_frontend),
         cmocka_unit_test(ports_of_a_service_share_all_but_the_number),
         cmocka_unit_test(product_of_ports_and_addresses_is_bounded),
+        cmocka_unit_test(nobody_gets_the_address_of_the_api_server),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
