@@ -186,7 +186,7 @@ def test_d39_what_is_refused_of_one_service_is_said_and_stops_no_other(rig):
             "10.96.0.%d" % number, "2001:db8:96::%d" % number]))
     rig.start_daemon()
     (refused_id,) = {object_id_of(line) for line in rig.state().lines
-                     if "nw_dst=10.96.0.10," in line}
+                     if "nw_dst=10.96.0.10,tp_dst" in line}
     rig.daemon.allow("the switch refuses to take", "the switch refused it")
     refusal = rig.shim.refuse(
         lambda m: m.what == "group put"

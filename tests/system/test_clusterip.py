@@ -227,18 +227,6 @@ def test_policy_local_uses_local_endpoints_only(cluster, family, proto):
             assert answers == names or (proto == "udp" and answers > names)
 
 
-@BOTH
-def test_a_port_that_no_service_has_is_none_of_our_business(cluster, family):
-    """It goes to the host, untouched: no reject of ours."""
-    client = cluster.pods[0]
-    service = cluster.service([at(cluster.pods[1])])
-    with Wire(cluster.node, "antrea-gw0") as gateway:
-        result = ask_once(client, service.of(family), 81, timeout=0.5)
-        syn = gateway.wait(lambda f: f.dst == service.of(family))
-    assert syn.src == client.of(family) and syn.ports[1] == 81
-    assert "ECONNREFUSED" not in result["kinds"]
-
-
 # On the way.
 
 @BOTH
