@@ -171,12 +171,14 @@ def test_each_object_that_the_switch_refuses_is_named_once(rig):
                     in m.inner, *BAD_OUT_GROUP, count=None)
     rig.daemon.allow("the switch refuse")
     rig.daemon.start()
-    wait_for(lambda: "set aside 8" in rig.daemon.appctl("sync"), 10,
+    wait_for(lambda: "set aside 16" in rig.daemon.appctl("sync"), 10,
              "the refusals", rig)
-    named = [line.split("Service ")[1].split(":")[0]
+    named = [line.split("Service ")[1].split(" (IPv4)")[0]
              for line in rig.daemon.log_lines()
              if "the switch refused it" in line]
-    assert sorted(named) == ["ns1/s%d" % i for i in range(8)]
+    assert sorted(named) == sorted(
+        "ns1/s%d%s" % (i, what) for i in range(8)
+        for what in (":/TCP", ", other ports"))
 
 
 def test_two_daemons_that_disagree_on_the_meter_cost_little(rig):

@@ -17,9 +17,10 @@ CLUSTER = {"n_pods": 4, "antreaProxy": {"proxyAll": True}}
 
 
 @contextlib.contextmanager
-def no_loss(cluster, service, family):
+def no_loss(cluster, service, family, moves=0):
     """Clients of every kind, in a pod and on the host, of which none may lose
-    a packet."""
+    a packet; but each time that UDP clients lose their endpoint, what is on
+    its way there and back."""
     pod = cluster.pods[0]
     before = lost_syns(pod), lost_syns(cluster.host)
     with contextlib.ExitStack() as stack:
@@ -39,7 +40,8 @@ def no_loss(cluster, service, family):
                                        interval=0.005)}
         yield traffic
     for name, one in traffic.items():
-        assert one.result["n_failures"] == 0, (name, one.result["failures"])
+        lost = 5 * moves if name in ("datagrams", "sockets") else 0
+        assert one.result["n_failures"] <= lost, (name, one.result["failures"])
         assert one.result["n"] > 10, name
     assert (lost_syns(pod), lost_syns(cluster.host)) == before
 
@@ -86,7 +88,7 @@ def test_changes_while_it_is_away_are_made_up_for(cluster, family, hard):
     service = cluster.service([at(web[0]), at(web[1])])
     ghost = cluster.service([at(web[0])])
     client = cluster.pods[0]
-    with no_loss(cluster, service, family):
+    with no_loss(cluster, service, family, moves=1):
         (daemon.kill if hard else daemon.terminate)()
         assert service.ask(client, family, 20)["n"] == 20
         service.set([at(web[1]), at(web[2])], wait=False)
@@ -107,7 +109,7 @@ def test_killed_in_the_middle_of_updates_it_goes_on(cluster, family):
     """Twenty times in a row, under load."""
     daemon, web = cluster.daemon, cluster.pods[1:]
     service = cluster.service([at(web[0])])
-    with no_loss(cluster, service, family):
+    with no_loss(cluster, service, family, moves=20):
         for i in range(20):
             for j in range(4):
                 service.set([at(web[(i + k) % 3], 8080 + j)
