@@ -106,7 +106,10 @@ def test_a_service_comes_back_from_zero(cluster, family, proto):
                 "ECONNREFUSED": 1}
             service.set([at(web)])
             assert service.ask(client, family, proto=proto)["n"] == 1
-    assert set(traffic.result["kinds"]) <= {"ECONNREFUSED"}
+    kinds = dict(traffic.result["kinds"])
+    if proto == "udp":          # Forgotten on its way, as in no_loss().
+        assert kinds.pop("TimeoutError", 0) <= 3 * 4
+    assert set(kinds) <= {"ECONNREFUSED"}
     assert traffic.result["max"] < 0.9
     groups = set(re.findall(r"group:(\d+)", cluster.daemon.appctl(
         "flows", NAMESPACE + "/" + service.name)))
