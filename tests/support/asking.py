@@ -183,6 +183,12 @@ def ask(questions, patience=PATIENCE):
             _Round(some[at:at + n], patience).run()
             if any(q.got == SILENCE != q.want for q in some[at:at + n]):
                 patience = min(patience, LOST_PATIENCE)
+    # Nobody sends a datagram again; and while connections of an address that
+    # has gone are being forgotten, the refusal of one may be for none.
+    again = [q for q in questions if q.proto == "udp" and q.want == REFUSED
+             and q.got == SILENCE]
+    if again:
+        _Round(again, patience).run()
     return [str(q) for q in questions if not q.is_met]
 
 

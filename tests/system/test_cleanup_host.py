@@ -4,6 +4,7 @@ from support import objects, packets, proc
 from support.daemon import binary
 from support.rig import ROUTE_PROTOCOL
 from support.traffic import Server, ask_once
+from support.wait import wait_for
 
 GATEWAY = "antrea-gw0"
 
@@ -52,7 +53,8 @@ def test_gateway_is_gone_when_the_clean_up_returns(node, node_apiserver,
         assert clean(proxy, node)[-1] == "nothing to remove"
 
         proxy.start().wait_synced()
-        assert ask_once(client, "10.96.0.10", 80)["answers"] == {"web": 1}
+        wait_for(lambda: ask_once(client, "10.96.0.10", 80)["answers"]
+                 == {"web": 1}, 5, "an answer", proxy)
         proxy.terminate()
     client.detach()
     web.detach()
