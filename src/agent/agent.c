@@ -39,7 +39,8 @@ VLOG_DEFINE_THIS_MODULE(agent);
  * looking for. */
 #define TRIM_MIN 1000
 
-/* Of a URL that names none (RFC 9110 4.2.2). */
+/* Of a URL that names none (RFC 9110 4.2.1 and 4.2.2). */
+#define DEFAULT_HTTP_PORT  80
 #define DEFAULT_HTTPS_PORT 443
 
 /* Rejects answered in one turn. */
@@ -152,7 +153,7 @@ create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
 }
 
 /* The address in "https://HOST:PORT/PATH", "::" if HOST is a name, and the
- * port. */
+ * port.  The URL has been checked when it was read. */
 static struct ip
 server_addr(const char *url, uint16_t *port)
 {
@@ -169,7 +170,9 @@ server_addr(const char *url, uint16_t *port)
         memset(&ip, 0, sizeof ip);
     }
     end += *end == ']';
-    *port = *end == ':' ? atoi(end + 1) : DEFAULT_HTTPS_PORT;
+    *port = *end == ':'                   ? atoi(end + 1)
+            : !strncmp(url, "http://", 7) ? DEFAULT_HTTP_PORT
+                                          : DEFAULT_HTTPS_PORT;
     return ip;
 }
 

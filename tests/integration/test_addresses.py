@@ -8,7 +8,7 @@ import pytest
 
 from support import objects
 from support.objects import endpoint, slice_
-from support.rig import Rig, own_node
+from support.rig import NODE_IP, Rig, own_node
 
 VIP, VIP2 = "203.0.113.10", "203.0.113.11"
 VIP6 = "2001:db8:3::10"
@@ -210,3 +210,22 @@ def test_external_ip_that_becomes_an_address_of_the_node(served):
     assert rig.lookup("192.0.2.77") == EPS
     rig.check_cold_start()
     rig.check_quiet()
+
+
+def test_no_service_gets_the_api_servers_address(tmp_path):
+    """The daemon would cut itself off.  Another port of it may be had."""
+    rig = Rig(tmp_path, antreaProxy={"proxyAll": True})
+    rig.api.address = host = NODE_IP
+    with rig:
+        rig.daemon.allow("external IPv4 addresses or source ranges are left")
+        port = rig.api.port
+        rig.api.apply_all([own_node(), *(objects.service(
+            "ns1", name, [number], ["10.96.0.%d" % (10 + number - port)],
+            externalIPs=[host, EXTERNAL])
+            for name, number in (("web", port), ("other", port + 1)))])
+        rig.start_daemon()
+        rig.wait_lookup(EXTERNAL, "reject", port)
+        rig.wait_lookup(host, "reject", port + 1)
+        assert rig.lookup(host, port) is None
+        rig.daemon.wait_log("Service ns1/web: 1 external IPv4 addresses")
+        rig.check_cold_start()

@@ -107,10 +107,10 @@ def n_rejects(daemon):
 def test_a_scan_of_empty_services_costs_little(scanned, family, who):
     """Below the limit each is answered; above it others are still served.
 
-    The processor time is that of this machine, which others may use, too, so
-    the bound is a wide one.  Measured with 20 000 SYNs a second: 6 % for the
-    daemon and 21 % for the switch, of which 11 % are what it takes to drop
-    such a scan by a flow."""
+    The bound on processor time only catches a runaway, since others may use
+    the machine, too: it does not show that rejects cost less than 20 % of a
+    core.  Measured with 20 000 SYNs a second: 6 % for the daemon and 21 % for
+    the switch, of which 11 % are what it takes to drop such a scan."""
     world, good = scanned
     node, member = world.nodes[0], world.members[0]
     scanner = {"pod": node.pods[0], "host": node,
