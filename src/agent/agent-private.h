@@ -22,6 +22,7 @@
 #include "pacer.h"
 #include "services.h"
 #include "stale.h"
+#include "svccidrs.h"
 #include "takeover.h"
 #include "ways.h"
 
@@ -36,6 +37,7 @@ struct agent {
     struct rules *rules;
     struct nodeips *nodeips;
     struct services *services;
+    struct svccidrs *svccidrs;
     struct local *local;
     struct net *net;
     struct ways *ways;

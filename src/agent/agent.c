@@ -195,6 +195,39 @@ create_services(struct agent *a, const struct ip *server, uint16_t port)
     });
 }
 
+/* This node and the others, and the ways between them. */
+static void
+create_network(struct agent *a, const struct ip *server)
+{
+    a->svccidrs = svccidrs_create(a->model, a->cfg, server);
+    a->local = local_create(&(struct local_cfg){
+        .model = a->model,
+        .flowtab = a->flowtab,
+        .host = a->host,
+        .cfg = a->cfg,
+        .svccidrs = a->svccidrs,
+        .server = *server,
+    });
+    a->net = net_create(&(struct net_cfg){
+        .model = a->model,
+        .flowtab = a->flowtab,
+        .rules = a->rules,
+        .kube = a->kube,
+        .cfg = a->cfg,
+        .server = *server,
+    });
+    a->ways = ways_create(&(struct ways_cfg){
+        .host = a->host,
+        .rules = a->rules,
+        .nodeips = a->nodeips,
+        .services = a->services,
+        .net = a->net,
+        .local = a->local,
+        .svccidrs = a->svccidrs,
+        .cfg = a->cfg,
+    });
+}
+
 int
 agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
 {
@@ -221,30 +254,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->rules = rules_create();
     create_nodeips(a);
     create_services(a, &server, port);
-    a->local = local_create(&(struct local_cfg){
-        .model = a->model,
-        .flowtab = a->flowtab,
-        .host = a->host,
-        .cfg = a->cfg,
-        .server = server,
-    });
-    a->net = net_create(&(struct net_cfg){
-        .model = a->model,
-        .flowtab = a->flowtab,
-        .rules = a->rules,
-        .kube = a->kube,
-        .cfg = a->cfg,
-        .server = server,
-    });
-    a->ways = ways_create(&(struct ways_cfg){
-        .host = a->host,
-        .rules = a->rules,
-        .nodeips = a->nodeips,
-        .services = a->services,
-        .net = a->net,
-        .local = a->local,
-        .cfg = a->cfg,
-    });
+    create_network(a, &server);
     create_ovsdb(a);
     create_ofconn(a);
     a->takeover = takeover_create(&(struct takeover_cfg){
@@ -273,6 +283,7 @@ agent_destroy(struct agent *a)
     local_destroy(a->local);
     flowtab_destroy(a->flowtab);
     net_destroy(a->net);
+    svccidrs_destroy(a->svccidrs);
     services_destroy(a->services);
     nodeips_destroy(a->nodeips);
     stale_destroy(a->stale);
@@ -290,7 +301,7 @@ agent_destroy(struct agent *a)
 static bool
 may_render(const struct agent *a)
 {
-    return model_synced(a->model) && (a->complete || ofconn_is_up(a->ofconn));
+    return model_settled(a->model) && (a->complete || ofconn_is_up(a->ofconn));
 }
 
 /* Rejects: packets that found a Service without endpoints. */
@@ -484,6 +495,9 @@ run_network(struct agent *a, const struct ovsdb_state *db)
         services_set_node_ips(a->services, ips->ips, ips->n_ips);
     }
     net_run_uplink(a->net);
+    if (may_render(a)) {
+        svccidrs_run(a->svccidrs, net_uplink(a->net));
+    }
     a->local_changed |= local_run(a->local, db, net_uplink(a->net), ips,
                                   a->complete && net_is_known(a->net));
     services_set_gateway_ips(a->services, local_node(a->local)->gateway_ips);

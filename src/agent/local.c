@@ -18,6 +18,7 @@ VLOG_DEFINE_THIS_MODULE(local);
 
 struct local {
     struct local_cfg cfg;
+    uint64_t svccidrs_seqno;
     uint64_t db_seqno, nodes_seqno, uplink_seqno, ips_seqno; /* Of what was
                                                               * rendered
                                                               * last. */
@@ -223,6 +224,24 @@ read_node_port_ips(struct local *l, const struct nodeips_state *ips)
     return l->node.serves_node_ports;
 }
 
+/* Returns true if there are other networks of Services. */
+static bool
+read_service_cidrs(struct local *l)
+{
+    const struct svccidrs *sc = l->cfg.svccidrs;
+
+    l->node.service_cidrs = NULL;
+    l->node.n_service_cidrs = 0;
+    if (svccidrs_are_ours(sc)) {
+        l->node.service_cidrs = svccidrs_get(sc, &l->node.n_service_cidrs);
+    }
+    if (svccidrs_seqno(sc) == l->svccidrs_seqno) {
+        return false;
+    }
+    l->svccidrs_seqno = svccidrs_seqno(sc);
+    return true;
+}
+
 static void
 read_ports(struct local *l, const struct ovsdb_state *db)
 {
@@ -390,8 +409,10 @@ local_run(struct local *l, const struct ovsdb_state *db,
     bool changed = read_node_port_ips(l, ips);
     size_t n = 0;
 
+    changed |= read_service_cidrs(l);
     if (!db->bridge_ok) {
         l->ips_seqno = 0;
+        l->svccidrs_seqno = UINT64_MAX;
         return false;
     }
     if (model_nodes_seqno(l->cfg.model) != l->nodes_seqno

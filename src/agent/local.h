@@ -20,6 +20,7 @@
 #include "ofproxyd/model/model.h"
 #include "ofproxyd/pipeline/pipeline.h"
 #include "ofproxyd/switch/ovsdb.h"
+#include "svccidrs.h"
 
 /* The one meter of ours, and where its id stands: group and meter ids are
  * apart, any number will do that nobody else is likely to choose. */
@@ -36,6 +37,7 @@ struct local_cfg {
     struct flowtab *flowtab;
     struct host *host;
     const struct cfg *cfg;
+    const struct svccidrs *svccidrs;
     struct ip server; /* The API server's address; "::" if not known. */
 };
 

@@ -12,7 +12,8 @@
 struct ways {
     struct ways_cfg cfg;
     bool set;
-    struct ip srcs[N_IP_FAMILIES]; /* As they were set with. */
+    struct ip srcs[N_IP_FAMILIES]; /* As they were set with... */
+    uint64_t svccidrs_seqno;       /* ...and these. */
 
     /* NodePort addresses that the rules know. */
     uint64_t ips_seqno; /* They are of. */
@@ -69,18 +70,15 @@ host_cidr(const struct ip *ip)
     };
 }
 
-/* As make_service_route(), for a cluster IP; false also if the route to all
- * cluster IPs leads there. */
+/* As make_service_route(), for a cluster IP; false also if the route to a
+ * network of Services leads there. */
 static bool
 make_ip_route(const struct ways *w, const struct ip *ip,
               struct host_route *ret)
 {
-    const struct cfg *cfg = w->cfg.cfg;
-    const struct cfg_cidr *all =
-        ip_family(ip) == IP_V4 ? &cfg->service_cidr : &cfg->service_cidr_v6;
     struct cidr dst = host_cidr(ip);
 
-    return !(all->present && cidr_contains(&all->cidr, ip))
+    return !svccidrs_contain(w->cfg.svccidrs, ip)
            && make_service_route(w, &dst, ret);
 }
 
@@ -148,22 +146,20 @@ add_virtual_routes(struct route_list *list, bool node_ports)
 static void
 add_service_routes(struct route_list *list)
 {
-    const struct cfg *cfg = list->ways->cfg.cfg;
+    const struct ways *w = list->ways;
+    const struct cidr *cidrs;
+    size_t n;
 
-    if (!cfg->antrea_proxy_proxy_all) {
-        if (cfg->antrea_proxy_proxy_load_balancer_ips) {
+    if (!w->cfg.cfg->antrea_proxy_proxy_all) {
+        if (w->cfg.cfg->antrea_proxy_proxy_load_balancer_ips) {
             add_virtual_routes(list, false);
         }
         return;
     }
     add_virtual_routes(list, true);
-    if (cfg->service_cidr.present) {
-        list->n += make_service_route(list->ways, &cfg->service_cidr.cidr,
-                                      next_route(list));
-    }
-    if (cfg->service_cidr_v6.present) {
-        list->n += make_service_route(list->ways, &cfg->service_cidr_v6.cidr,
-                                      next_route(list));
+    cidrs = svccidrs_get(w->cfg.svccidrs, &n);
+    for (size_t i = 0; i < n; i++) {
+        list->n += make_service_route(w, &cidrs[i], next_route(list));
     }
     services_for_each(list->ways->cfg.services, NULL, NULL, add_unit_route,
                       list);
@@ -279,11 +275,12 @@ change_net(struct ways *w, const struct net_route *change)
     }
 }
 
-/* True if the sources of routes are others than they were set with. */
+/* True if the sources of routes, or the networks of Services, are others than
+ * they were set with. */
 static bool
 is_stale(const struct ways *w)
 {
-    return !w->set
+    return !w->set || w->svccidrs_seqno != svccidrs_seqno(w->cfg.svccidrs)
            || memcmp(w->srcs, own_node(w)->gateway_ips, sizeof w->srcs);
 }
 
@@ -304,6 +301,7 @@ ways_run(struct ways *w)
     if (stale) {
         set_all(w);
         w->set = true;
+        w->svccidrs_seqno = svccidrs_seqno(w->cfg.svccidrs);
         memcpy(w->srcs, own_node(w)->gateway_ips, sizeof w->srcs);
     } else {
         for (size_t i = 0; i < n_net; i++) {

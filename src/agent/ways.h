@@ -9,9 +9,12 @@
  * (To the pods of this node the gateway's address leads; with
  * networkPolicyOnly the primary CNI's routes do.)
  *
+ * One route leads to each network of Services; a cluster IP in none of them
+ * has one of its own.
+ *
  * All routes are set when they are known for the first time, and when the
- * gateway's addresses change, which are their sources; from then on only
- * changes are passed on. */
+ * gateway's addresses change, which are their sources, or the networks of
+ * Services; from then on only changes are passed on. */
 
 #include "local.h"
 #include "net.h"
@@ -20,6 +23,7 @@
 #include "ofproxyd/host/nodeips.h"
 #include "ofproxyd/host/rules.h"
 #include "services.h"
+#include "svccidrs.h"
 
 struct ways;
 
@@ -31,6 +35,7 @@ struct ways_cfg {
     struct services *services;
     struct net *net;
     const struct local *local;
+    const struct svccidrs *svccidrs;
     const struct cfg *cfg;
 };
 

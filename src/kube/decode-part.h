@@ -2,7 +2,7 @@
 #ifndef OFPROXYD_KUBE_DECODE_PART_H
 #define OFPROXYD_KUBE_DECODE_PART_H 1
 
-/* What the decoders of the three kinds share.
+/* What the decoders of all kinds share.
  *
  * An object is read in two steps: jcur_locate() finds where its few top-level
  * members stand, then each is read in the order that suits the reader, the
@@ -71,6 +71,7 @@ bool decode_goto(struct decode_doc *, enum decode_part);
  * cursor. */
 void decode_svc(struct decode_doc *, struct svc *ret);
 void decode_node(struct decode_doc *, struct node *ret);
+void decode_service_cidr(struct decode_doc *, struct service_cidr *ret);
 /* Returns false for a slice that is ignored. */
 bool decode_slice(struct decode_doc *, struct slice *ret);
 

@@ -393,6 +393,12 @@ static const struct decode_meta meta_none = {
     .trigger = { "", 0 },
 };
 
+static bool
+is_cluster_scoped(enum model_kind kind)
+{
+    return kind == MODEL_NODES || kind == MODEL_SERVICE_CIDRS;
+}
+
 static void
 read_metadata(struct decode_doc *doc, enum model_kind kind)
 {
@@ -414,7 +420,7 @@ read_metadata(struct decode_doc *doc, enum model_kind kind)
     }
     if (!m->meta.name[0]) {
         jcur_missing(doc->c, "name");
-    } else if (kind == MODEL_NODES) {
+    } else if (is_cluster_scoped(kind)) {
         m->meta.ns = "";
     } else if (!m->meta.ns[0]) {
         jcur_missing(doc->c, "namespace");
@@ -439,9 +445,9 @@ read_identity(const struct decode_doc *doc, struct kube_object *ret)
     if (at) {
         jcur_init(&c, at, doc->c->end - at, NULL);
         jcur_object(&c, members, ARRAY_SIZE(members), &m);
-        if (m.meta.name[0] && (m.meta.ns[0] || ret->kind == MODEL_NODES)) {
+        if (m.meta.name[0] && (m.meta.ns[0] || is_cluster_scoped(ret->kind))) {
             ovs_strlcpy(ret->name, m.meta.name, sizeof ret->name);
-            if (ret->kind != MODEL_NODES) {
+            if (!is_cluster_scoped(ret->kind)) {
                 ovs_strlcpy(ret->ns, m.meta.ns, sizeof ret->ns);
             }
         }
@@ -456,6 +462,7 @@ read_kind(struct decode_doc *doc, struct intern_pool *pool,
     struct svc svc;
     struct slice slice;
     struct node node;
+    struct service_cidr cidr;
 
     switch (ret->kind) {
     case MODEL_SERVICES:
@@ -473,6 +480,12 @@ read_kind(struct decode_doc *doc, struct intern_pool *pool,
         decode_node(doc, &node);
         if (!doc->c->failed) {
             ret->node = node_pack(&node, pool);
+        }
+        break;
+    case MODEL_SERVICE_CIDRS:
+        decode_service_cidr(doc, &cidr);
+        if (!doc->c->failed) {
+            ret->service_cidr = service_cidr_pack(&cidr, pool);
         }
         break;
     }

@@ -26,13 +26,17 @@
  * hopeless. */
 #define LOST_WATCHES_MAX 3
 
+/* A server gets a new kind with a new version, which takes some time. */
+#define RARE_FACTOR 20
+
 enum wait {
     WAIT_NOW,
     WAIT_ONCE,
     WAIT_SPREAD,
     WAIT_BACKOFF,
     WAIT_ASKED,
-    WAIT_SLOW
+    WAIT_SLOW,
+    WAIT_RARE
 };
 
 static const struct {
@@ -186,8 +190,12 @@ reflector_seen(struct reflector *r, const char *version)
 }
 
 static enum kube_cause
-classify_code(int code, const struct kube_status *error)
+classify_code(const struct reflector *r, int code,
+              const struct kube_status *error)
 {
+    if (code == 404 && model_kind_is_optional(r->cfg.kind)) {
+        return KUBE_CAUSE_ABSENT;
+    }
     switch (code) {
     case 400:
     case 422: return KUBE_CAUSE_REJECTED;
@@ -225,14 +233,14 @@ static enum kube_cause
 classify(const struct reflector *r, const struct reflector_end *end)
 {
     if (end->status && end->status != 200) {
-        return classify_code(end->status, end->error);
+        return classify_code(r, end->status, end->error);
     } else if (end->status && end->error) {
         const char *reason = end->error->reason;
 
         if (!strcmp(reason, "Expired") || !strcmp(reason, "Gone")) {
             return KUBE_CAUSE_EXPIRED;
         }
-        return classify_code(end->error->code, end->error);
+        return classify_code(r, end->error->code, end->error);
     } else if (end->status && end->garbled) {
         return KUBE_CAUSE_GARBLED;
     } else if (!end->status || end->broken) {
@@ -302,6 +310,7 @@ plan_after_list(struct reflector *r, enum kube_cause cause,
         start_list(r);
         break;
     case KUBE_CAUSE_FUTURE:
+    case KUBE_CAUSE_ABSENT:
     case KUBE_CAUSE_GARBLED: start_list(r); break;
     case KUBE_CAUSE_BROKEN:
     case KUBE_CAUSE_UNAUTHORIZED:
@@ -322,6 +331,7 @@ plan_after_watch(struct reflector *r, enum kube_cause cause)
 {
     r->next = KUBE_WATCH;
     switch (cause) {
+    case KUBE_CAUSE_ABSENT:
     case KUBE_CAUSE_EXPIRED: start_list(r); break;
     case KUBE_CAUSE_REJECTED:
         drop_field(r);
@@ -406,6 +416,11 @@ choose_wait(struct reflector *r, const struct reflector_end *end,
     case WAIT_SLOW:
         v->wait_ms =
             r->cfg.backoff_max_ms + scale(random, r->cfg.backoff_max_ms);
+        return;
+    case WAIT_RARE:
+        v->wait_ms =
+            RARE_FACTOR
+            * (r->cfg.backoff_max_ms + scale(random, r->cfg.backoff_max_ms));
         return;
     case WAIT_BACKOFF: break;
     }

@@ -19,6 +19,9 @@
 
 VLOG_DEFINE_THIS_MODULE(kube);
 
+/* Nobody waits longer for a kind that the server need not have. */
+#define OPTIONAL_HEAD_MS 5000
+
 /* Limits of a list: the API server itself gives up after a minute of
  * preparing its answer, and one in a single piece can be long. */
 #define LIST_SILENCE_MS 60000
@@ -96,7 +99,8 @@ find_uid(const struct watcher *w, const char *ns, const char *name)
     case MODEL_NODES:
         node = model_find_node(model, name);
         return node ? node->meta.uid : "";
-    case MODEL_SLICES: break;
+    case MODEL_SLICES:
+    case MODEL_SERVICE_CIDRS: break;
     }
     return "";
 }
@@ -108,7 +112,9 @@ emit_left_out(struct watcher *w, const char *ns, const char *name,
 {
     enum model_kind kind = w->reflector.cfg.kind;
     struct event_ref ref = {
-        .api_version = kind == MODEL_SLICES ? "discovery.k8s.io/v1" : "v1",
+        .api_version = kind == MODEL_SLICES          ? "discovery.k8s.io/v1"
+                       : kind == MODEL_SERVICE_CIDRS ? "networking.k8s.io/v1"
+                                                     : "v1",
         .kind = model_kind_name(kind),
         .ns = ns,
         .name = name,
@@ -159,6 +165,9 @@ put_object(struct watcher *w, const char *text, size_t len)
         }
         break;
     case MODEL_NODES: changed = model_put_node(model, object.node); break;
+    case MODEL_SERVICE_CIDRS:
+        changed = model_put_service_cidr(model, object.service_cidr);
+        break;
     }
     /* A Node is sent again every few minutes; of a Service, what is left out
      * may be all that has changed. */
@@ -182,6 +191,9 @@ delete_object(struct watcher *w, const char *text, size_t len)
         case MODEL_SERVICES: svc_free(object.svc, model_pool(model)); break;
         case MODEL_SLICES: slice_free(object.slice, model_pool(model)); break;
         case MODEL_NODES: node_free(object.node, model_pool(model)); break;
+        case MODEL_SERVICE_CIDRS:
+            service_cidr_free(object.service_cidr, model_pool(model));
+            break;
         }
     } else if (!object.name[0]) {
         return false;
@@ -306,7 +318,9 @@ send_request(struct watcher *w)
         w->page_cost = (struct watcher_cost){ 0 };
         w->list = kube_list_create();
         get.consume = consume_list;
-        get.head_ms = LIST_SILENCE_MS;
+        get.head_ms = model_kind_is_optional(w->reflector.cfg.kind)
+                          ? OPTIONAL_HEAD_MS
+                          : LIST_SILENCE_MS;
         get.silence_ms = LIST_SILENCE_MS;
         get.total_ms = LIST_TOTAL_MS;
     } else {
@@ -416,7 +430,15 @@ report_failure(struct watcher *w, const struct reflector_verdict *v,
     }
     w->n_failing++;
 
-    if (v->expected) {
+    if (v->cause == KUBE_CAUSE_ABSENT) {
+        if (!w->absent) {
+            VLOG_INFO("%s: %s; the server has no such objects and need not "
+                      "have them (they are new in Kubernetes 1.33); asking "
+                      "again every %.0f s or so",
+                      name_of(w), text->msg, v->wait_ms / 1000.0);
+        }
+        w->absent = true;
+    } else if (v->expected) {
         VLOG_INFO_RL(&rl, "%s: %s; asking again in %.1f s", name_of(w),
                      text->msg, v->wait_ms / 1000.0);
     } else if (!repeated) {
@@ -437,6 +459,7 @@ finish_list(struct watcher *w)
     bool first = !model_kind_synced(w->env->model, kind);
     size_t n_gone = model_relist_end(w->env->model, kind);
 
+    w->absent = false;
     w->stats.n_lists++;
     w->stats.list_bytes = cost->bytes;
     w->stats.list_decode_us = cost->us;
@@ -463,6 +486,7 @@ finish_request(struct watcher *w, const struct http_result *result)
                       watcher_random(w->env));
     if (v.failure) {
         report_failure(w, &v, &text);
+        model_give_up(w->env->model, w->reflector.cfg.kind);
     } else if (w->list) {
         w->list_cost.bytes += w->page_cost.bytes;
         w->list_cost.us += w->page_cost.us;

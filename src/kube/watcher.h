@@ -57,6 +57,7 @@ struct watcher {
     uint32_t warned_hash;     /* Of the last warning, see text_hash(). */
     long long int warned_ms;  /* LLONG_MIN / 2: never. */
     bool warned;              /* Of the failure that lasts. */
+    bool absent;              /* It was said that there is no such kind. */
     long long int failing_ms; /* Since when; 0: not. */
     unsigned int n_failing;   /* Failures since then. */
 

@@ -13,6 +13,7 @@
 #include <openvswitch/shash.h>
 #include <util.h>
 
+#include "cidrs.h"
 #include "ofproxyd/base/map.h"
 
 struct listing {
@@ -20,7 +21,7 @@ struct listing {
      * one; at its end, what is left of older ones was not in it. */
     uint64_t generation;
     bool active; /* Between begin and end. */
-    bool synced;
+    bool synced, given_up;
 };
 
 /* A Node in the queue, which may have gone. */
@@ -42,6 +43,7 @@ struct model {
     struct ovs_list dirty_names; /* ...in the order of the queue. */
     char *popped_node;           /* What was handed out last. */
     struct listing listings[N_MODEL_KINDS];
+    struct cidrs cidrs; /* ServiceCIDRs. */
     uint64_t nodes_seqno;
     size_t n_svcs, n_endpoints;
 
@@ -62,6 +64,12 @@ model_kind_name(enum model_kind kind)
     OVS_NOT_REACHED();
 }
 
+bool
+model_kind_is_optional(enum model_kind kind)
+{
+    return kind == MODEL_SERVICE_CIDRS;
+}
+
 struct model *
 model_create(const char *node_name)
 {
@@ -72,6 +80,7 @@ model_create(const char *node_name)
     hmap_init(&m->services);
     hmap_init(&m->slices);
     hmap_init(&m->nodes);
+    cidrs_init(&m->cidrs, m->pool);
     ovs_list_init(&m->dirty);
     shash_init(&m->dirty_nodes);
     ovs_list_init(&m->dirty_names);
@@ -533,6 +542,27 @@ delete_node(struct model *m, struct model_node *n)
     return true;
 }
 
+/* ServiceCIDRs. */
+
+const struct hmap *
+model_service_cidrs(const struct model *m)
+{
+    return &m->cidrs.cidrs;
+}
+
+uint64_t
+model_service_cidrs_seqno(const struct model *m)
+{
+    return m->cidrs.seqno;
+}
+
+bool
+model_put_service_cidr(struct model *m, struct service_cidr *cidr)
+{
+    return cidrs_put(&m->cidrs, cidr,
+                     m->listings[MODEL_SERVICE_CIDRS].generation);
+}
+
 /* All kinds. */
 
 bool
@@ -551,6 +581,7 @@ model_delete(struct model *m, enum model_kind kind, const char *ns,
         deleted = delete_node(m, find_node(m, name));
         map_trim(&m->nodes);
         return deleted;
+    case MODEL_SERVICE_CIDRS: return cidrs_delete(&m->cidrs, name);
     }
     OVS_NOT_REACHED();
 }
@@ -573,6 +604,7 @@ find_generation(struct model *m, enum model_kind kind, const char *ns,
         struct model_node *n = find_node(m, name);
         return n ? &n->generation : NULL;
     }
+    case MODEL_SERVICE_CIDRS: return cidrs_generation(&m->cidrs, name);
     }
     OVS_NOT_REACHED();
 }
@@ -645,6 +677,8 @@ model_relist_end(struct model *m, enum model_kind kind)
     case MODEL_SERVICES: return sweep_services(m, listing->generation);
     case MODEL_SLICES: return sweep_slices(m, listing->generation);
     case MODEL_NODES: return sweep_nodes(m, listing->generation);
+    case MODEL_SERVICE_CIDRS:
+        return cidrs_sweep(&m->cidrs, listing->generation);
     }
     OVS_NOT_REACHED();
 }
@@ -659,11 +693,29 @@ bool
 model_synced(const struct model *m)
 {
     for (size_t i = 0; i < N_MODEL_KINDS; i++) {
-        if (!m->listings[i].synced) {
+        if (!m->listings[i].synced && !model_kind_is_optional(i)) {
             return false;
         }
     }
     return true;
+}
+
+void
+model_give_up(struct model *m, enum model_kind kind)
+{
+    m->listings[kind].given_up = true;
+}
+
+bool
+model_settled(const struct model *m)
+{
+    for (size_t i = 0; i < N_MODEL_KINDS; i++) {
+        if (model_kind_is_optional(i) && !m->listings[i].synced
+            && !m->listings[i].given_up) {
+            return false;
+        }
+    }
+    return model_synced(m);
 }
 
 void
@@ -674,6 +726,7 @@ model_count(const struct model *m, struct model_counts *ret)
         .n_slices = hmap_count(&m->slices),
         .n_endpoints = m->n_endpoints,
         .n_nodes = hmap_count(&m->nodes),
+        .n_service_cidrs = hmap_count(&m->cidrs.cidrs),
     };
 }
 
@@ -689,6 +742,7 @@ model_destroy(struct model *m)
     /* Nothing is of this generation. */
     sweep_slices(m, UINT64_MAX);
     sweep_nodes(m, UINT64_MAX);
+    cidrs_uninit(&m->cidrs);
     HMAP_FOR_EACH_POP (ms, hmap_node, &m->services) {
         svc_free(CONST_CAST(struct svc *, ms->svc), m->pool);
         service_free(m, ms);

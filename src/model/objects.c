@@ -402,3 +402,41 @@ node_equals(const struct node *a, const struct node *b)
            && cidrs_equal(a->pod_cidrs, b->pod_cidrs, a->n_pod_cidrs)
            && node_addresses_equal(a->addresses, b->addresses, a->n_addresses);
 }
+
+/* ServiceCIDRs. */
+
+static void
+service_cidr_lay(struct block *b, struct service_cidr *dst,
+                 const struct service_cidr *src)
+{
+    *dst = *src;
+    lay_meta(b, &dst->meta, &src->meta);
+}
+
+struct service_cidr *
+service_cidr_pack(const struct service_cidr *tmpl, struct intern_pool *pool)
+{
+    struct block b = { .pool = pool, .used = sizeof *tmpl };
+    struct service_cidr counted;
+
+    service_cidr_lay(&b, &counted, tmpl);
+    struct service_cidr *cidr = block_alloc(&b, sizeof *cidr);
+    service_cidr_lay(&b, cidr, tmpl);
+    return cidr;
+}
+
+void
+service_cidr_free(struct service_cidr *cidr, struct intern_pool *pool)
+{
+    if (cidr) {
+        intern_unref(pool, cidr->meta.ns);
+        free(cidr);
+    }
+}
+
+bool
+service_cidr_equals(const struct service_cidr *a, const struct service_cidr *b)
+{
+    return a->n_cidrs == b->n_cidrs && meta_equals(&a->meta, &b->meta)
+           && cidrs_equal(a->cidrs, b->cidrs, a->n_cidrs);
+}

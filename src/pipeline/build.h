@@ -26,9 +26,10 @@
 #include "ofproxyd/pipeline/pipeline.h"
 #include "ofproxyd/pipeline/tables.h"
 
-/* Antrea's three priorities, one between, and one for what is left over; a
+/* Antrea's three priorities, one between, and two for what is left over; a
  * table's miss flow has 0. */
 #define PIPE_PRIO_MISS   0
+#define PIPE_PRIO_LAST   170
 #define PIPE_PRIO_REST   180
 #define PIPE_PRIO_LOW    190
 #define PIPE_PRIO_MIDDLE 195

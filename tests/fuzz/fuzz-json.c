@@ -33,6 +33,7 @@ decode(enum model_kind kind, const char *text, size_t len)
     svc_free(object.svc, pool);
     slice_free(object.slice, pool);
     node_free(object.node, pool);
+    service_cidr_free(object.service_cidr, pool);
     intern_pool_destroy(pool);
 }
 
@@ -111,7 +112,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         switch (data[0] % 5) {
         case 0: decode(MODEL_SERVICES, text, size - 1); break;
         case 1: decode(MODEL_SLICES, text, size - 1); break;
-        case 2: decode(MODEL_NODES, text, size - 1); break;
+        case 2:
+            decode(MODEL_NODES, text, size - 1);
+            decode(MODEL_SERVICE_CIDRS, text, size - 1);
+            break;
         case 3: check_list(text, size - 1); break;
         case 4: check_status(text, size - 1); break;
         }

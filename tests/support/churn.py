@@ -16,6 +16,10 @@ SERVICES = ["svc-%d" % i for i in range(10)]
 SLICES = ["slice-%02d" % i for i in range(20)]
 V4 = ["10.96.0.%d" % i for i in range(1, 17)]
 V6 = ["2001:db8:96::%d" % i for i in range(1, 17)]
+# Of ServiceCIDRs: with all of those, with some, and one that can't be used.
+SERVICE_CIDRS = (["10.96.0.0/24", "2001:db8:96::/112"], ["10.96.0.0/29"],
+                 ["2001:db8:96::8/125"], ["10.96.0.8/29", "2001:db8:96::/125"],
+                 ["10.96.0.0/16", "2001:db8:2::/64"], ["203.0.113.0/30"])
 PORT_NAMES = ("a", "b", "c", "d")
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 NODES = ("n1", "n2", "n3", None)
@@ -71,7 +75,7 @@ STEPS = {
     "recreate_node": 1, "break_object": 2, "move_pod": 3,
     "put_peer": 10, "delete_peer": 4, "edit_peer_addresses": 6,
     "edit_peer_cidrs": 6, "annotate_peer": 4, "recreate_peer": 4,
-    "swap_peers": 3, "hide_own_node": 1,
+    "swap_peers": 3, "hide_own_node": 1, "edit_service_cidr": 4,
 }
 
 
@@ -636,6 +640,15 @@ class Churn:
                                  POD_CIDRS[::-1]))
         node["spec"].update(podCIDR=cidrs[0], podCIDRs=list(cidrs))
         self._put_node(node)
+
+    def edit_service_cidr(self):
+        """A network of Services comes, changes or goes."""
+        name = self.rng.choice(("kubernetes", "more"))
+        if self.chance(3):
+            self.api.delete("servicecidrs", "", name)
+        else:
+            self.api.apply(objects.service_cidr(
+                name, self.rng.choice(SERVICE_CIDRS)))
 
     def edit_other_node(self):
         """Nodes that are not ours."""

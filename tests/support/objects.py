@@ -143,6 +143,19 @@ def node(name, pod_cidrs=("10.244.1.0/24",), addresses=("192.0.2.11",), *,
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}}}}
 
 
+def service_cidr(name, cidrs, ready=True):
+    """A ServiceCIDR."""
+    return {
+        "kind": "ServiceCIDR", "apiVersion": "networking.k8s.io/v1",
+        "metadata": {"name": name, "finalizers": [
+            "networking.k8s.io/service-cidr-finalizer"]},
+        "spec": {"cidrs": list(cidrs)},
+        "status": {"conditions": [{
+            "type": "Ready", "status": "True" if ready else "False",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "",
+            "message": "Kubernetes Service CIDR is ready"}]}}
+
+
 _network = functools.lru_cache(ipaddress.ip_network)
 
 

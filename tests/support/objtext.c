@@ -124,6 +124,15 @@ put_node(struct ds *ds, const struct node *node)
     }
 }
 
+static void
+put_service_cidr(struct ds *ds, const struct service_cidr *cidr)
+{
+    put_meta(ds, MODEL_SERVICE_CIDRS, &cidr->meta);
+    for (size_t i = 0; i < cidr->n_cidrs; i++) {
+        put_cidr(ds, "services", &cidr->cidrs[i]);
+    }
+}
+
 void
 objtext_format(const struct kube_object *object, struct ds *ds)
 {
@@ -133,6 +142,8 @@ objtext_format(const struct kube_object *object, struct ds *ds)
         put_slice(ds, object->slice);
     } else if (object->node) {
         put_node(ds, object->node);
+    } else if (object->service_cidr) {
+        put_service_cidr(ds, object->service_cidr);
     } else {
         ds_put_format(ds, "%s %s/%s is ignored", model_kind_name(object->kind),
                       object->ns, object->name);

@@ -11,6 +11,7 @@ With `relay=True` an ofshim.OfShim stands between daemon and bridge
 (rig.shim), to count, refuse, delay and cut.
 """
 import difflib
+import ipaddress
 import pathlib
 import re
 
@@ -290,8 +291,16 @@ class Rig:
             gateways[":" in cidr] = objects.nth(cidr, 1)
         addresses = {line.split()[5] for line in
                      self.daemon.appctl("services").splitlines()[1:]}
-        return {(address, gateways[":" in address]) for address in addresses
-                if (":" in address) in gateways}
+        networks = re.search(r"^Service networks:(.*)$",
+                             self.daemon.appctl("sync"), re.MULTILINE)[1]
+        networks = [ipaddress.ip_network(n) for n in networks.split()
+                    if n != "none"]
+        alone = {a for a in addresses if not any(
+            ipaddress.ip_address(a) in n for n in networks)}
+        return {(address, gateways[":" in address])
+                for address in alone | {str(n) for n in networks}
+                if (":" in address) in gateways
+                and address.startswith(SERVICE_NETWORKS)}
 
     def wait_routes(self):
         """Waits until the two are equal."""

@@ -194,6 +194,18 @@ static const struct field node_fields[] = {
     { "status.conditions", ANY },
 };
 
+static const char cidr_json[] =
+    "{\"metadata\":{\"name\":\"c1\",\"deletionTimestamp\":\"x\","
+    "\"finalizers\":[\"networking.k8s.io/service-cidr-finalizer\"]},"
+    "\"spec\":{\"cidrs\":[\"10.96.0.0/12\",\"2001:db8:96::/64\"]},"
+    "\"status\":{\"conditions\":[]}}";
+
+static const struct field cidr_fields[] = {
+    { "metadata.finalizers", ANY }, { "spec", "noX" },
+    { "spec.cidrs", "na" },         { "spec.cidrs[0]", "n" },
+    { "spec.cidrs[1]", "n" },       { "status.conditions", ANY },
+};
+
 /* Takes one step of '*path' from 'json'.  Sets '*ret_key' to the member's
  * name, malloc()ed, or to NULL for an element of an array. */
 static void
@@ -267,7 +279,9 @@ check_value(enum model_kind kind, const char *json, const struct field *field,
 
     decoding_format(kind, changed, strlen(changed), &found);
     ds_put_format(&error, "error: %s %s: ", model_kind_name(kind),
-                  kind == MODEL_NODES ? "n1" : "ns1/web");
+                  kind == MODEL_NODES           ? "n1"
+                  : kind == MODEL_SERVICE_CIDRS ? "c1"
+                                                : "ns1/web");
     ds_put_cstr(&error, field->path);
     if (good != (strncmp(ds_cstr(&found), "error", 5) != 0)
         || (!good
@@ -293,6 +307,8 @@ d22_field_of_a_wrong_type_makes_the_object_bad_and_is_named(
           ARRAY_SIZE(service_fields) },
         { MODEL_SLICES, slice_json, slice_fields, ARRAY_SIZE(slice_fields) },
         { MODEL_NODES, node_json, node_fields, ARRAY_SIZE(node_fields) },
+        { MODEL_SERVICE_CIDRS, cidr_json, cidr_fields,
+          ARRAY_SIZE(cidr_fields) },
     };
 
     for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {

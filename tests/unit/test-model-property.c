@@ -27,6 +27,7 @@
 #define N_SLICES   8
 #define N_NODES    3
 #define N_ZONES    3
+#define N_CIDRS    2   /* ServiceCIDRs. */
 #define N_STEPS    300 /* In a round. */
 
 static const char *const namespaces[] = { "ns1", "ns2" };
@@ -34,6 +35,7 @@ static const char *const names[] = { "a", "b", "c" };
 static const char *const slice_names[] = { "s0", "s1", "s2", "s3",
                                            "s4", "s5", "s6", "s7" };
 static const char *const node_names[] = { "n1", "n2", "n3" };
+static const char *const cidr_names[] = { "c0", "c1" };
 static const char *const zones[] = { "", "za", "zb" };
 
 /* The plain arrays.  -1 stands for "there is none". */
@@ -46,6 +48,8 @@ struct naive {
     } slice[N_SLICES];
     int zone[N_NODES];
     uint64_t nodes_seqno;
+    int cidr[N_CIDRS]; /* Variant: the number of networks. */
+    uint64_t cidrs_seqno;
     bool synced[N_MODEL_KINDS];
 
     /* When the Service was enqueued, 0 if it isn't.  What one step enqueued
@@ -225,6 +229,25 @@ put_node(struct run *r, int i, int zone)
     naive_set_zone(&r->naive, i, zone);
 }
 
+static void
+naive_set_cidr(struct naive *n, int i, int variant)
+{
+    n->cidrs_seqno += n->cidr[i] != variant;
+    n->cidr[i] = variant;
+}
+
+static void
+put_cidr(struct run *r, int i, int variant)
+{
+    struct service_cidr cidr = { .meta = { "", cidr_names[i], "", 1, 1 },
+                                 .n_cidrs = variant };
+
+    assert_int_equal(model_put_service_cidr(
+                         r->m, service_cidr_pack(&cidr, model_pool(r->m))),
+                     r->naive.cidr[i] != variant);
+    naive_set_cidr(&r->naive, i, variant);
+}
+
 /* Takes object 'i' out of the arrays; false if there is none. */
 static bool
 naive_delete(struct naive *n, enum model_kind kind, int i)
@@ -250,6 +273,10 @@ naive_delete(struct naive *n, enum model_kind kind, int i)
         there = n->zone[i] >= 0;
         naive_set_zone(n, i, -1);
         return there;
+    case MODEL_SERVICE_CIDRS:
+        there = n->cidr[i] >= 0;
+        naive_set_cidr(n, i, -1);
+        return there;
     }
     OVS_NOT_REACHED();
 }
@@ -261,6 +288,7 @@ n_objects(enum model_kind kind)
     case MODEL_SERVICES: return N_SERVICES;
     case MODEL_SLICES: return N_SLICES;
     case MODEL_NODES: return N_NODES;
+    case MODEL_SERVICE_CIDRS: return N_CIDRS;
     }
     OVS_NOT_REACHED();
 }
@@ -271,7 +299,8 @@ object_ns(enum model_kind kind, int i)
     switch (kind) {
     case MODEL_SERVICES: return service_ns(i);
     case MODEL_SLICES: return namespaces[slice_ns(i)];
-    case MODEL_NODES: return "";
+    case MODEL_NODES:
+    case MODEL_SERVICE_CIDRS: return "";
     }
     OVS_NOT_REACHED();
 }
@@ -283,6 +312,7 @@ object_name(enum model_kind kind, int i)
     case MODEL_SERVICES: return names[i % N_NAMES];
     case MODEL_SLICES: return slice_names[i];
     case MODEL_NODES: return node_names[i];
+    case MODEL_SERVICE_CIDRS: return cidr_names[i];
     }
     OVS_NOT_REACHED();
 }
@@ -296,6 +326,7 @@ put_random(struct run *r, enum model_kind kind, int i)
         put_slice(r, i, below(r, N_NAMES), below(r, 4), below(r, 5));
         return;
     case MODEL_NODES: put_node(r, i, below(r, N_ZONES)); return;
+    case MODEL_SERVICE_CIDRS: put_cidr(r, i, below(r, 3)); return;
     }
     OVS_NOT_REACHED();
 }
@@ -321,6 +352,11 @@ put_again(struct run *r, enum model_kind kind, int i)
     case MODEL_NODES:
         if (n->zone[i] >= 0) {
             put_node(r, i, n->zone[i]);
+        }
+        return;
+    case MODEL_SERVICE_CIDRS:
+        if (n->cidr[i] >= 0) {
+            put_cidr(r, i, n->cidr[i]);
         }
         return;
     }
@@ -444,6 +480,23 @@ pop_node(struct run *r)
 }
 
 static void
+check_cidrs(const struct run *r, size_t n)
+{
+    const struct model_service_cidr *mc;
+
+    HMAP_FOR_EACH (mc, hmap_node, model_service_cidrs(r->m)) {
+        int i = mc->cidr->meta.name[1] - '0';
+
+        assert_int_equal(mc->cidr->n_cidrs, r->naive.cidr[i]);
+    }
+    for (int i = 0; i < N_CIDRS; i++) {
+        n -= r->naive.cidr[i] >= 0;
+    }
+    assert_int_equal(n, 0);
+    assert_int_equal(model_service_cidrs_seqno(r->m), r->naive.cidrs_seqno);
+}
+
+static void
 check_all(const struct run *r)
 {
     const struct naive *n = &r->naive;
@@ -484,6 +537,7 @@ check_all(const struct run *r)
     assert_int_equal(counts.n_nodes, expected[3]);
     assert_int_equal(model_has_dirty(r->m), dirty);
     assert_int_equal(model_nodes_seqno(r->m), n->nodes_seqno);
+    check_cidrs(r, counts.n_service_cidrs);
     for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
         assert_int_equal(model_kind_synced(r->m, kind), n->synced[kind]);
     }
@@ -493,8 +547,9 @@ static void
 run_step(struct run *r)
 {
     enum model_kind kind = below(r, 10) < 5   ? MODEL_SLICES
-                           : below(r, 10) < 8 ? MODEL_SERVICES
-                                              : MODEL_NODES;
+                           : below(r, 10) < 7 ? MODEL_SERVICES
+                           : below(r, 10) < 5 ? MODEL_NODES
+                                              : MODEL_SERVICE_CIDRS;
     int i = below(r, n_objects(kind));
     int service = below(r, N_SERVICES);
 
@@ -536,6 +591,9 @@ run_round(struct run *r)
     }
     for (int i = 0; i < N_NODES; i++) {
         n->zone[i] = -1;
+    }
+    for (int i = 0; i < N_CIDRS; i++) {
+        n->cidr[i] = -1;
     }
     r->m = model_create(node_names[0]);
     for (int i = 0; i < N_STEPS; i++) {

@@ -496,19 +496,41 @@ malformed_object_is_kept_as_it_was(void **state OVS_UNUSED)
 }
 
 static void
+optional_kinds_are_waited_for_until_given_up(void **state OVS_UNUSED)
+{
+    struct model *m = model_create("n1");
+
+    for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
+        model_give_up(m, kind);
+        assert_false(model_settled(m)); /* The others are a must. */
+    }
+    for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
+        if (!model_kind_is_optional(kind)) {
+            assert_false(model_settled(m));
+            list_nothing(m, kind);
+        }
+    }
+    assert_true(model_settled(m));
+    assert_false(model_kind_synced(m, MODEL_SERVICE_CIDRS));
+    model_destroy(m);
+}
+
+static void
 synced_means_that_every_kind_was_listed(void **state OVS_UNUSED)
 {
     struct model *m = model_create("n1");
 
     for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
         assert_non_null(model_kind_name(kind));
-        assert_false(model_synced(m));
+        assert_true(model_synced(m) == model_kind_is_optional(kind));
+        assert_false(model_settled(m));
         model_relist_begin(m, kind);
         assert_false(model_kind_synced(m, kind));
         model_relist_end(m, kind);
         assert_true(model_kind_synced(m, kind));
     }
     assert_true(model_synced(m));
+    assert_true(model_settled(m));
 
     /* And it stays so during the next list. */
     model_relist_begin(m, MODEL_SLICES);
@@ -736,6 +758,7 @@ main(void)
         cmocka_unit_test(o5_half_a_list_removes_nothing),
         cmocka_unit_test(malformed_object_is_kept_as_it_was),
         cmocka_unit_test(synced_means_that_every_kind_was_listed),
+        cmocka_unit_test(optional_kinds_are_waited_for_until_given_up),
         cmocka_unit_test(a7_own_zone_change_marks_all_services),
         cmocka_unit_test(other_change_of_the_own_node_marks_none),
         cmocka_unit_test(relist_sweeps_nodes_too),

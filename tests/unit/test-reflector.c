@@ -313,6 +313,31 @@ selectors_are_encoded_and_only_where_they_belong(void **state OVS_UNUSED)
 }
 
 static void
+kind_that_the_server_need_not_have_is_asked_for_rarely(void **state OVS_UNUSED)
+{
+    const struct reflector_end absent = REFUSED(404), listed = LISTED("7");
+    struct reflector_cfg cfg = config(MODEL_SERVICE_CIDRS);
+    struct reflector_verdict v;
+    struct reflector r;
+
+    reflector_init(&r, &cfg);
+    v = reflector_end(&r, &absent, 0, 0);
+    assert_int_equal(v.cause, KUBE_CAUSE_ABSENT);
+    assert_true(v.wait_ms >= 10 * cfg.backoff_max_ms);
+    reflector_tick(&r, v.wait_ms);
+    assert_int_equal(reflector_end(&r, &listed, 1, 0).cause,
+                     KUBE_CAUSE_LISTED);
+
+    /* A watch that isn't there any more starts with a list. */
+    assert_int_equal(r.state, KUBE_WATCH);
+    v = reflector_end(&r, &absent, 2, 0);
+    assert_int_equal(v.cause, KUBE_CAUSE_ABSENT);
+    reflector_tick(&r, 2 + v.wait_ms);
+    assert_int_equal(r.state, KUBE_LIST);
+    reflector_uninit(&r);
+}
+
+static void
 an_old_server_is_asked_without_the_field_selector(void **state OVS_UNUSED)
 {
     const struct reflector_end rejected = REFUSED(400);
@@ -406,6 +431,8 @@ main(void)
         cmocka_unit_test(each_end_of_a_request_leads_to_the_right_next_one),
         cmocka_unit_test(selectors_are_encoded_and_only_where_they_belong),
         cmocka_unit_test(an_old_server_is_asked_without_the_field_selector),
+        cmocka_unit_test(
+            kind_that_the_server_need_not_have_is_asked_for_rarely),
         cmocka_unit_test(waits_and_timeouts_are_spread_by_the_random_number),
         cmocka_unit_test(only_failures_are_failures),
     };

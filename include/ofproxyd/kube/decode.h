@@ -29,7 +29,7 @@
  * it. */
 #define KUBE_TRANSPORT "node.antrea.io/transport-addresses"
 
-/* Result of decoding: one of the three, as 'kind' says. */
+/* Result of decoding: one of them, as 'kind' says. */
 struct kube_object {
     enum model_kind kind;
     struct svc *svc;
@@ -37,6 +37,7 @@ struct kube_object {
                           * FQDN, no service name): then only 'ns' and 'name'
                           * below are set. */
     struct node *node;
+    struct service_cidr *service_cidr;
     char ns[64], name[254]; /* Of the object, also when it is bad and they
                              * could be read; else "". */
     struct err left_out;    /* Of a good object: what an operator should know

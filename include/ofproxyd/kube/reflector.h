@@ -56,6 +56,7 @@ const char *kube_state_name(enum kube_state);
     KUBE_CAUSE(EXPIRED, SPREAD, "410: the version or page is gone")       \
     KUBE_CAUSE(UNAUTHORIZED, ONCE, "401: not, or no longer, believed")    \
     KUBE_CAUSE(FORBIDDEN, SLOW, "403 to 406: not allowed or not there")   \
+    KUBE_CAUSE(ABSENT, RARE, "404 of a kind that a server need not have") \
     KUBE_CAUSE(REJECTED, ONCE, "400, 422: the request is not understood") \
     KUBE_CAUSE(BUSY, ASKED, "429: later")                                 \
     KUBE_CAUSE(FUTURE, ASKED, "504: the server is behind our version")    \

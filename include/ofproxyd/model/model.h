@@ -13,7 +13,9 @@
  * A list (at start, and after the resume version expired) is bracketed by
  * model_relist_begin() and model_relist_end(); only a list that was read to
  * its end removes the objects that were not in it.  Until each kind has been
- * listed once, model_synced() is false and nobody may shrink anything. */
+ * listed once, model_synced() is false and nobody may shrink anything.  Kinds
+ * that a server need not have are waited for, too, but only until they were
+ * asked for in vain: see model_settled(). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,17 +30,22 @@
 #define MODEL_KINDS                     \
     MODEL_KIND(SERVICES, "Service")     \
     MODEL_KIND(SLICES, "EndpointSlice") \
-    MODEL_KIND(NODES, "Node")
+    MODEL_KIND(NODES, "Node")           \
+    MODEL_KIND(SERVICE_CIDRS, "ServiceCIDR")
 
 enum model_kind {
 #define MODEL_KIND(SYM, NAME) MODEL_##SYM,
     MODEL_KINDS
 #undef MODEL_KIND
 };
-#define N_MODEL_KINDS 3
+#define N_MODEL_KINDS 4
 
 /* Returns the name of a kind in messages, e.g. "EndpointSlice". */
 const char *model_kind_name(enum model_kind);
+
+/* True for a kind that a server need not have, and a client need not be
+ * allowed to read: ServiceCIDRs are new in Kubernetes 1.33. */
+bool model_kind_is_optional(enum model_kind);
 
 /* All that is known under one Service name.  Either half may be missing:
  * slices come before their Service, after it, and without one. */
@@ -73,6 +80,14 @@ struct model_node {
     uint64_t generation;
 };
 
+struct model_service_cidr {
+    const struct service_cidr *cidr;
+
+    /* The store's own. */
+    struct hmap_node hmap_node;
+    uint64_t generation;
+};
+
 struct model;
 
 /* 'node_name' is the node that the daemon runs on. */
@@ -91,9 +106,10 @@ const char *model_node_name(const struct model *);
 bool model_put_svc(struct model *, struct svc *);
 bool model_put_slice(struct model *, struct slice *);
 bool model_put_node(struct model *, struct node *);
+bool model_put_service_cidr(struct model *, struct service_cidr *);
 
 /* Removes an object; returns false if there was none.  'ns' is "" for
- * nodes. */
+ * Nodes and ServiceCIDRs. */
 bool model_delete(struct model *, enum model_kind, const char *ns,
                   const char *name);
 
@@ -109,9 +125,17 @@ void model_keep(struct model *, enum model_kind, const char *ns,
 void model_relist_begin(struct model *, enum model_kind);
 size_t model_relist_end(struct model *, enum model_kind);
 
-/* True once every kind has been listed to its end. */
+/* True once every kind that is not optional has been listed to its end. */
 bool model_synced(const struct model *);
 bool model_kind_synced(const struct model *, enum model_kind);
+
+/* A kind was asked for in vain: if it is optional, nobody waits for it any
+ * longer. */
+void model_give_up(struct model *, enum model_kind);
+
+/* True once model_synced(), and every optional kind has been listed or given
+ * up. */
+bool model_settled(const struct model *);
 
 /* Takes the next Service whose objects changed since it was taken last, in
  * the order in which they changed, or returns NULL.  The pointer is valid
@@ -147,12 +171,16 @@ const struct model_service *model_find_service(const struct model *,
 const struct node *model_find_node(const struct model *, const char *name);
 const struct node *model_own_node(const struct model *);
 
-/* Iteration in no particular order, as HMAP_FOR_EACH over
- * struct model_service 'hmap_node' and struct model_node 'hmap_node'.  A
+/* Increases with every change of any ServiceCIDR. */
+uint64_t model_service_cidrs_seqno(const struct model *);
+
+/* Iteration in no particular order, as HMAP_FOR_EACH over the 'hmap_node' of
+ * struct model_service, struct model_node and struct model_service_cidr.  A
  * Service that has gone is among them, without its halves, until it is taken
  * from the queue. */
 const struct hmap *model_services(const struct model *);
 const struct hmap *model_nodes(const struct model *);
+const struct hmap *model_service_cidrs(const struct model *);
 
 /* When something happened in the cluster that made a slice change. */
 struct model_trigger {
@@ -173,6 +201,7 @@ struct model_counts {
     size_t n_slices;
     size_t n_endpoints; /* Sum over the slices. */
     size_t n_nodes;
+    size_t n_service_cidrs;
 };
 /* Sets '*ret' to the numbers of objects stored. */
 void model_count(const struct model *, struct model_counts *ret);

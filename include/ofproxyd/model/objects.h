@@ -3,7 +3,7 @@
 #define OFPROXYD_MODEL_OBJECTS_H 1
 
 /* Kubernetes objects as plain data: what a Service proxy reads of a Service,
- * an EndpointSlice and a Node, and nothing else.
+ * an EndpointSlice, a Node and a ServiceCIDR, and nothing else.
  *
  * An object is one block of memory (its arrays and its own strings stand
  * behind the struct) plus references into an intern pool for the strings that
@@ -21,7 +21,7 @@
 #include "ofproxyd/base/ip.h"
 #include "ofproxyd/base/proto.h"
 
-/* What all three kinds carry in metadata. */
+/* What all kinds carry in metadata. */
 struct obj_meta {
     const char *ns;   /* Interned; "" for cluster-scoped kinds. */
     const char *name; /* Never "". */
@@ -134,6 +134,18 @@ struct node {
     size_t n_addresses;
 };
 
+/* networking.k8s.io/v1 ServiceCIDR.  Cluster IPs are from its networks until
+ * it has gone, whatever its condition Ready says: one that is being deleted
+ * stays for as long as a Service has an address of it. */
+
+#define SERVICE_CIDR_MAX 2 /* One a family. */
+
+struct service_cidr {
+    struct obj_meta meta;
+    struct cidr cidrs[SERVICE_CIDR_MAX]; /* Without host bits. */
+    size_t n_cidrs;
+};
+
 /* x_pack() returns a copy of '*tmpl' in one block, its repeating strings
  * interned in 'pool'; 'tmpl' and what it points to stay the caller's.
  * x_free() frees it (NULL is allowed).  x_equals() compares everything but
@@ -155,6 +167,15 @@ struct node *node_pack(const struct node *tmpl, struct intern_pool *pool);
 void node_free(struct node *, struct intern_pool *pool);
 /* The same for a Node. */
 bool node_equals(const struct node *, const struct node *);
+
+/* The same for a ServiceCIDR. */
+struct service_cidr *service_cidr_pack(const struct service_cidr *tmpl,
+                                       struct intern_pool *pool);
+/* The same for a ServiceCIDR. */
+void service_cidr_free(struct service_cidr *, struct intern_pool *pool);
+/* The same for a ServiceCIDR. */
+bool service_cidr_equals(const struct service_cidr *,
+                         const struct service_cidr *);
 
 /* True for what a proxy serves at all: not ExternalName, not headless, with
  * at least one cluster IP (kube-proxy's ShouldSkipService). */

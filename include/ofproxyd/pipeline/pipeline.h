@@ -56,6 +56,11 @@ struct pipe_node {
     size_t n_pod_cidrs;
     uint32_t meter_id; /* Limits packets to the daemon. */
 
+    /* Networks of cluster IPs, without host bits, each once: what is for an
+     * address in them that no Service has is dropped. */
+    const struct cidr *service_cidrs;
+    size_t n_service_cidrs;
+
     /* Addresses of this node on which NodePorts are served, but for those of
      * the loopback link, which no packet on the bridge has.  With
      * 'serves_node_ports', those of pipe_node_port_ip() are among them without

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Collects the networks, and looks for what they must not contain. */
+
+#include "svccidrs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <openvswitch/vlog.h>
+
+#include <util.h>
+
+#include "ofproxyd/pipeline/pipeline.h"
+#include "peers-way.h"
+
+VLOG_DEFINE_THIS_MODULE(svccidrs);
+
+/* A shorter prefix is an error: no network for private use is larger. */
+#define MIN_PLEN 8
+
+/* A cluster has one or two ServiceCIDRs, or some more. */
+#define MAX_CIDRS 256
+
+struct svccidrs {
+    const struct model *model;
+    const struct cfg *cfg;
+    struct ip server;
+
+    /* What the answer was made of. */
+    bool made;
+    uint64_t cidrs_seqno, nodes_seqno, uplink_seqno;
+    struct cidr transport[N_IP_FAMILIES];
+    bool server_is_service; /* The API server is reached by a Service. */
+
+    struct cidr *cidrs;
+    size_t n;
+    uint64_t seqno;
+    struct ds left_out; /* What is said of those, a line each. */
+};
+
+struct svccidrs *
+svccidrs_create(const struct model *model, const struct cfg *cfg,
+                const struct ip *server)
+{
+    struct svccidrs *sc = xzalloc(sizeof *sc);
+
+    sc->model = model;
+    sc->cfg = cfg;
+    sc->server = *server;
+    ds_init(&sc->left_out);
+    return sc;
+}
+
+void
+svccidrs_destroy(struct svccidrs *sc)
+{
+    if (sc) {
+        ds_destroy(&sc->left_out);
+        free(sc->cidrs);
+        free(sc);
+    }
+}
+
+/* Flaws. */
+
+static bool
+overlap(const struct cidr *a, const struct cidr *b)
+{
+    return cidr_contains(a, &b->ip) || cidr_contains(b, &a->ip);
+}
+
+/* Returns true and says why if 'net' has something of a Node in it. */
+static bool
+has_part_of_node(const struct cidr *net, const struct node *node,
+                 struct ds *why)
+{
+    char buf[CIDR_STRLEN];
+
+    for (size_t i = 0; i < node->n_addresses; i++) {
+        if (cidr_contains(net, &node->addresses[i].ip)) {
+            ds_put_format(why, "an address of Node %s is in it",
+                          node->meta.name);
+            return true;
+        }
+    }
+    for (size_t i = 0; i < node->n_pod_cidrs; i++) {
+        struct cidr pods = cidr_network(&node->pod_cidrs[i]);
+
+        /* What nobody takes for a pod network is none. */
+        if (overlap(net, &pods)
+            && way_find_flaw(NULL, NULL, &pods) == WAY_GOOD) {
+            ds_put_format(why, "it overlaps the pod network %s of Node %s",
+                          cidr_to_string(&pods, buf), node->meta.name);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+has_transport_address(const struct svccidrs *sc, const struct cidr *net)
+{
+    const struct ip *ip = &sc->transport[ip_family(&net->ip)].ip;
+
+    return !ip_is_none(ip) && cidr_contains(net, ip);
+}
+
+static bool
+has_server(const struct svccidrs *sc, const struct cidr *net)
+{
+    return !sc->server_is_service && !ip_is_none(&sc->server)
+           && cidr_contains(net, &sc->server);
+}
+
+/* Is an address by which the host leads packets into the bridge in it? */
+static bool
+has_virtual_address(const struct cidr *net)
+{
+    struct ip virtual = pipe_virtual_ip(ip_family(&net->ip));
+    struct ip node_port = pipe_node_port_ip(ip_family(&net->ip));
+
+    return cidr_contains(net, &virtual) || cidr_contains(net, &node_port);
+}
+
+/* Returns true and says why if 'net' must not be used. */
+static bool
+find_flaw(const struct svccidrs *sc, const struct cidr *net, struct ds *why)
+{
+    const struct model_node *mn;
+
+    if (net->plen < MIN_PLEN) {
+        ds_put_cstr(why, "it is too large");
+        return true;
+    } else if (!ip_is_unicast(&net->ip) || has_virtual_address(net)) {
+        ds_put_cstr(why, "its addresses can't be those of Services");
+        return true;
+    } else if (has_server(sc, net)) {
+        ds_put_cstr(why, "the API server's address is in it");
+        return true;
+    } else if (has_transport_address(sc, net)) {
+        ds_put_cstr(why, "this node's own address is in it");
+        return true;
+    }
+    HMAP_FOR_EACH (mn, hmap_node, model_nodes(sc->model)) {
+        if (has_part_of_node(net, mn->node, why)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Collecting. */
+
+struct list {
+    struct cidr cidrs[MAX_CIDRS];
+    size_t n;
+    struct ds left_out;
+};
+
+static void
+add(const struct svccidrs *sc, const char *whose, const struct cidr *cidr,
+    struct list *list)
+{
+    struct cidr net = cidr_network(cidr);
+    struct ds why = DS_EMPTY_INITIALIZER;
+    char buf[CIDR_STRLEN];
+
+    if (list->n == MAX_CIDRS) {
+        ds_put_format(&why, "there are more than %d", MAX_CIDRS);
+    } else if (!find_flaw(sc, &net, &why)) {
+        list->cidrs[list->n++] = net;
+    }
+    if (why.length) {
+        ds_put_format(&list->left_out, "%s: %s is not used: %s\n", whose,
+                      cidr_to_string(&net, buf), ds_cstr(&why));
+    }
+    ds_destroy(&why);
+}
+
+static int
+compare_cidrs(const void *a_, const void *b_)
+{
+    const struct cidr *a = a_, *b = b_;
+    int cmp = ip_compare(&a->ip, &b->ip);
+
+    return cmp ? cmp : a->plen - b->plen;
+}
+
+/* Sorts, and leaves out what an earlier one holds. */
+static void
+compact(struct list *list)
+{
+    size_t n = 0;
+
+    qsort(list->cidrs, list->n, sizeof *list->cidrs, compare_cidrs);
+    for (size_t i = 0; i < list->n; i++) {
+        if (!n || !cidr_contains(&list->cidrs[n - 1], &list->cidrs[i].ip)) {
+            list->cidrs[n++] = list->cidrs[i];
+        }
+    }
+    list->n = n;
+}
+
+static void
+collect(const struct svccidrs *sc, struct list *list)
+{
+    const struct model_service_cidr *mc;
+
+    if (sc->cfg->service_cidr.present) {
+        add(sc, "serviceCIDR", &sc->cfg->service_cidr.cidr, list);
+    }
+    if (sc->cfg->service_cidr_v6.present) {
+        add(sc, "serviceCIDRv6", &sc->cfg->service_cidr_v6.cidr, list);
+    }
+    HMAP_FOR_EACH (mc, hmap_node, model_service_cidrs(sc->model)) {
+        char *whose = xasprintf("ServiceCIDR %s", mc->cidr->meta.name);
+
+        for (size_t i = 0; i < mc->cidr->n_cidrs; i++) {
+            add(sc, whose, &mc->cidr->cidrs[i], list);
+        }
+        free(whose);
+    }
+    compact(list);
+}
+
+/* Pods and, with antreaProxy.proxyAll, hosts may know the API server by its
+ * Service's address. */
+static bool
+server_is_service(const struct svccidrs *sc)
+{
+    const struct model_service *ms =
+        model_find_service(sc->model, "default", "kubernetes");
+
+    return ms && ms->svc
+           && ip_equals(&ms->svc->cluster_ips[ip_family(&sc->server)],
+                        &sc->server);
+}
+
+static bool
+has_changed(const struct svccidrs *sc, const struct uplink_state *uplink)
+{
+    return !sc->made || sc->cidrs_seqno != model_service_cidrs_seqno(sc->model)
+           || sc->nodes_seqno != model_nodes_seqno(sc->model)
+           || sc->uplink_seqno != uplink->seqno
+           || sc->server_is_service != server_is_service(sc);
+}
+
+static bool
+is_same(const struct svccidrs *sc, const struct list *list)
+{
+    if (sc->n != list->n) {
+        return false;
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        if (compare_cidrs(&sc->cidrs[i], &list->cidrs[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+use(struct svccidrs *sc, struct list *list)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(2, 4);
+
+    if (!is_same(sc, list)) {
+        free(sc->cidrs);
+        sc->cidrs = list->n
+                        ? xmemdup(list->cidrs, list->n * sizeof *list->cidrs)
+                        : NULL;
+        sc->n = list->n;
+        sc->seqno++;
+    }
+    if (strcmp(ds_cstr(&sc->left_out), ds_cstr(&list->left_out)) != 0
+        && list->left_out.length) {
+        VLOG_WARN_RL(&rl, "networks of Services are left out:\n%s",
+                     ds_cstr(&list->left_out));
+    }
+    ds_swap(&sc->left_out, &list->left_out);
+}
+
+void
+svccidrs_run(struct svccidrs *sc, const struct uplink_state *uplink)
+{
+    struct list list = { .left_out = DS_EMPTY_INITIALIZER };
+
+    if (!has_changed(sc, uplink)) {
+        return;
+    }
+    sc->made = true;
+    sc->cidrs_seqno = model_service_cidrs_seqno(sc->model);
+    sc->nodes_seqno = model_nodes_seqno(sc->model);
+    sc->uplink_seqno = uplink->seqno;
+    sc->server_is_service = server_is_service(sc);
+    memcpy(sc->transport, uplink->addrs, sizeof sc->transport);
+    collect(sc, &list);
+    use(sc, &list);
+    ds_destroy(&list.left_out);
+}
+
+/* Answers. */
+
+const struct cidr *
+svccidrs_get(const struct svccidrs *sc, size_t *ret_n)
+{
+    *ret_n = sc->n;
+    return sc->cidrs;
+}
+
+uint64_t
+svccidrs_seqno(const struct svccidrs *sc)
+{
+    return sc->seqno;
+}
+
+bool
+svccidrs_contain(const struct svccidrs *sc, const struct ip *ip)
+{
+    for (size_t i = 0; i < sc->n; i++) {
+        if (cidr_contains(&sc->cidrs[i], ip)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+svccidrs_are_ours(const struct svccidrs *sc)
+{
+    const struct cfg *cfg = sc->cfg;
+
+    return cfg->antrea_proxy_enable && !cfg->antrea_proxy_skip_services.n
+           && !cfg->antrea_proxy_service_proxy_name[0];
+}
+
+void
+svccidrs_format(const struct svccidrs *sc, struct ds *ds)
+{
+    char buf[CIDR_STRLEN];
+
+    ds_put_cstr(ds, "Service networks:");
+    for (size_t i = 0; i < sc->n; i++) {
+        ds_put_format(ds, " %s", cidr_to_string(&sc->cidrs[i], buf));
+    }
+    ds_put_format(ds, "%s\n%s", sc->n ? "" : " none",
+                  ds_cstr_ro(&sc->left_out));
+}
