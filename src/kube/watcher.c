@@ -471,6 +471,19 @@ finish_list(struct watcher *w)
               cost->bytes / 1000, n_gone);
 }
 
+/* A server that is out of order for all kinds will have this one, too, when it
+ * is back. */
+static void
+give_up(struct watcher *w, enum kube_cause cause)
+{
+    struct model *model = w->env->model;
+
+    if (cause == KUBE_CAUSE_ABSENT || cause == KUBE_CAUSE_FORBIDDEN
+        || model_synced(model)) {
+        model_give_up(model, w->reflector.cfg.kind);
+    }
+}
+
 /* The request has ended. */
 static void
 finish_request(struct watcher *w, const struct http_result *result)
@@ -486,7 +499,7 @@ finish_request(struct watcher *w, const struct http_result *result)
                       watcher_random(w->env));
     if (v.failure) {
         report_failure(w, &v, &text);
-        model_give_up(w->env->model, w->reflector.cfg.kind);
+        give_up(w, v.cause);
     } else if (w->list) {
         w->list_cost.bytes += w->page_cost.bytes;
         w->list_cost.us += w->page_cost.us;

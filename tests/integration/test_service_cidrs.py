@@ -138,3 +138,32 @@ def test_services_of_another_proxy_are_left_to_it(tmp_path):
         wait_for(lambda: routed(rig) == sorted(CIDRS), 10, "the routes")
         rig.wait_settled()
         assert dropped(rig) == []
+
+
+def test_a_list_that_fails_keeps_nobody_waiting(rig):
+    """The others have been listed: the server is there."""
+    rig.api.apply(objects.service_cidr("kubernetes", CIDRS))
+    fault = rig.api.fault(resource="servicecidrs", verb="list", status=500,
+                          count=None)
+    rig.daemon.allow("servicecidrs: list: HTTP 500")
+    rig.start_daemon()
+    wait_networks(rig, [], [*VIPS, OUTSIDE])
+    fault.remove()
+    wait_networks(rig, CIDRS, [OUTSIDE])
+
+
+def test_an_outage_at_the_start_costs_nothing(rig):
+    """The list is waited for as long as the server is away for all."""
+    rig.api.apply(objects.service_cidr("kubernetes", CIDRS))
+    rig.start_daemon()
+    wait_networks(rig, CIDRS, [OUTSIDE])
+    rig.wait_settled()
+    fault = rig.api.fault(status=503, count=None)
+    rig.daemon.allow("list: HTTP 503")
+    rig.daemon.terminate()
+    rig.daemon.start()
+    rig.daemon.wait_log("servicecidrs: list: HTTP 503")
+    fault.remove()
+    rig.wait_settled()
+    wait_networks(rig, CIDRS, [OUTSIDE])
+    assert "sent: 0 flow puts, 0 flow deletes" in rig.daemon.appctl("sync")
