@@ -150,6 +150,15 @@ api_bad_objects(const struct kube_kind_stats *s)
     return (double) s->n_bad_objects;
 }
 
+/* A kind that the server need not have, and that was never read, is no trouble
+ * to alert anybody of. */
+static bool
+is_told(enum metric_id id, enum model_kind kind,
+        const struct kube_kind_stats *s)
+{
+    return id != METRIC_API_UP || !model_kind_is_optional(kind) || s->n_lists;
+}
+
 static void
 put_api(const struct agent *a, struct ds *ds)
 {
@@ -168,7 +177,10 @@ put_api(const struct agent *a, struct ds *ds)
             struct kube_kind_stats s;
 
             kube_get_stats(a->kube, kind, &s);
-            metrics_put(ds, metrics[i].id, &label, 1, metrics[i].value(&s));
+            if (is_told(metrics[i].id, kind, &s)) {
+                metrics_put(ds, metrics[i].id, &label, 1,
+                            metrics[i].value(&s));
+            }
         }
     }
 }

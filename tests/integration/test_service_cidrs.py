@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support import objects
+from support import httpclient, objects
 from support.rig import Rig, own_node
 from support.wait import wait_for
 
@@ -18,7 +18,8 @@ OUTSIDE = "10.96.1.10"
 
 @pytest.fixture(name="rig")
 def _rig(tmp_path):
-    with Rig(tmp_path / "rig", antreaProxy=PROXY_ALL) as rig:
+    with Rig(tmp_path / "rig", antreaProxy=PROXY_ALL,
+             enablePrometheusMetrics=True) as rig:
         rig.api.apply(own_node())
         rig.api.apply(objects.service("ns1", "svc-a", cluster_ips=VIPS))
         rig.api.apply(objects.service("ns1", "svc-b", cluster_ips=[OUTSIDE]))
@@ -102,6 +103,9 @@ def test_an_older_server_has_none(rig):
     wait_networks(rig, [], [*VIPS, OUTSIDE])
     assert len(rig.api.requests_for("servicecidrs")) == 1
     rig.daemon.wait_log("new in Kubernetes 1.33")
+    page = httpclient.get(rig.ns.name, "127.0.0.1", 10249, "/metrics").body
+    assert 'ofproxyd_api_up{kind="Node"} 1' in page
+    assert 'ofproxyd_api_up{kind="ServiceCIDR"}' not in page
 
 
 def test_who_may_not_read_them_serves_the_rest(rig):
