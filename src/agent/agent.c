@@ -515,7 +515,7 @@ agent_run(struct agent *a)
     long long int start_us = time_usec();
 
     kube_run(a->kube);
-    if (model_synced(a->model)) {
+    if (model_settled(a->model)) {
         latency_listed(&a->latency, time_usec());
     }
     ovsdb_run(a->ovsdb);
