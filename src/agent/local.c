@@ -232,7 +232,8 @@ read_service_cidrs(struct local *l)
 
     l->node.service_cidrs = NULL;
     l->node.n_service_cidrs = 0;
-    if (svccidrs_are_ours(sc)) {
+    if (l->cfg.cfg->antrea_proxy_enable
+        && l->cfg.cfg->antrea_proxy_proxy_all) {
         l->node.service_cidrs = svccidrs_get(sc, &l->node.n_service_cidrs);
     }
     if (svccidrs_seqno(sc) == l->svccidrs_seqno) {

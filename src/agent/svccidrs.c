@@ -326,15 +326,6 @@ svccidrs_contain(const struct svccidrs *sc, const struct ip *ip)
     return false;
 }
 
-bool
-svccidrs_are_ours(const struct svccidrs *sc)
-{
-    const struct cfg *cfg = sc->cfg;
-
-    return cfg->antrea_proxy_enable && !cfg->antrea_proxy_skip_services.n
-           && !cfg->antrea_proxy_service_proxy_name[0];
-}
-
 void
 svccidrs_format(const struct svccidrs *sc, struct ds *ds)
 {

@@ -44,10 +44,6 @@ uint64_t svccidrs_seqno(const struct svccidrs *);
 /* True if 'ip' is in one of them. */
 bool svccidrs_contain(const struct svccidrs *, const struct ip *ip);
 
-/* True if what is for an address in them that no Service has may be dropped:
- * no other proxy has Services that this one doesn't serve. */
-bool svccidrs_are_ours(const struct svccidrs *);
-
 /* Appends one line that names them, and those that are left out. */
 void svccidrs_format(const struct svccidrs *, struct ds *);
 

@@ -8,8 +8,9 @@
  * whose bucket translates and commits it in one action; or, with session
  * affinity, to the memory of clients (affinity.c); or marks it as without
  * endpoint, and EndpointDNAT hands it to the daemon for a reject; or drops it.
- * What is for a cluster IP and none of its ports is rejected likewise; what is
- * for an address of a ServiceCIDR that no Service has is dropped.
+ * What is for a cluster IP and none of its ports is rejected likewise; what
+ * the host sends for an address of a ServiceCIDR that no Service has is
+ * dropped.
  * Where sources are restricted it goes to the ranges first (ranges.c), and
  * comes back.  What is no Service's falls through to L3Forwarding.
  *
@@ -74,6 +75,7 @@ service_render_node(const struct pipe_node *node, struct build *b)
     render_select_again(b);
     for (size_t i = 0; i < node->n_service_cidrs; i++) {
         build_flow(b, PIPE_T_SERVICE_LB, PIPE_PRIO_LAST);
+        build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
         build_match_dst_cidr(b, &node->service_cidrs[i]);
         build_done(b);
     }

@@ -27,11 +27,12 @@ def _rig(tmp_path):
 
 
 def dropped(rig):
-    """The networks whose rest is dropped."""
+    """The networks whose rest is dropped, when it comes by the gateway."""
     return sorted(
         re.search(r"(?:nw|ipv6)_dst=(\S+)", line)[1]
         for line in rig.switch.dump_flows(names=False)
         if "table=12," in line and "priority=170," in line
+        and "reg0=0x2/0xf" in line
         and line.endswith("actions=drop"))
 
 
@@ -131,17 +132,17 @@ def test_a_network_with_the_nodes_address_is_named_and_not_used(rig):
         in rig.daemon.appctl("sync")
 
 
-def test_services_of_another_proxy_are_left_to_it(tmp_path):
-    """Nothing is dropped where the daemon doesn't know all Services."""
-    with Rig(tmp_path / "rig", antreaProxy={
-            **PROXY_ALL, "skipServices": ["ns1/svc-a"]}) as rig:
+def test_without_proxy_all_nothing_is_dropped(tmp_path):
+    """Nor is there a route: another proxy serves the host."""
+    with Rig(tmp_path / "rig") as rig:
         rig.api.apply(own_node())
         rig.api.apply(objects.service("ns1", "svc-a", cluster_ips=VIPS))
         rig.api.apply(objects.service_cidr("kubernetes", CIDRS))
         rig.start_daemon()
-        wait_for(lambda: routed(rig) == sorted(CIDRS), 10, "the routes")
+        wait_for(lambda: "Service networks: 10.96" in
+                 rig.daemon.appctl("sync"), 10, "the networks", rig)
         rig.wait_settled()
-        assert dropped(rig) == []
+        assert dropped(rig) == [] and not set(CIDRS) & set(routed(rig))
 
 
 def test_a_list_that_fails_keeps_nobody_waiting(rig):

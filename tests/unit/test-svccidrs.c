@@ -196,16 +196,6 @@ api_server_behind_a_service_is_no_flaw(void **state)
     check(f, "Service networks: 192.0.2.0/29\n");
 }
 
-static void
-with_services_of_other_proxies_nothing_is_dropped(void **state)
-{
-    struct fixture *f = *state;
-
-    assert_true(svccidrs_are_ours(f->sc));
-    f->cfg.antrea_proxy_enable = false;
-    assert_false(svccidrs_are_ours(f->sc));
-}
-
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 
 int
@@ -215,7 +205,6 @@ main(void)
         TEST(keys_and_objects_add_up),
         TEST(network_with_somebody_elses_address_is_left_out),
         TEST(api_server_behind_a_service_is_no_flaw),
-        TEST(with_services_of_other_proxies_nothing_is_dropped),
     };
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);

@@ -56,8 +56,9 @@ struct pipe_node {
     size_t n_pod_cidrs;
     uint32_t meter_id; /* Limits packets to the daemon. */
 
-    /* Networks of cluster IPs, without host bits, each once: what is for an
-     * address in them that no Service has is dropped. */
+    /* Networks of cluster IPs, without host bits, each once, that the host has
+     * routes for into the bridge: what it sends to an address in them that no
+     * Service has would go round, and is dropped. */
     const struct cidr *service_cidrs;
     size_t n_service_cidrs;
 
