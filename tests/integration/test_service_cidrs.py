@@ -99,6 +99,7 @@ def test_an_older_server_has_none(rig):
     """It is said once, and nobody waits for it."""
     rig.api.store.remove_resource("servicecidrs")
     rig.daemon.allow("servicecidrs: list: HTTP 404")
+    rig.n_watches = 3
     rig.start_daemon()
     rig.wait_settled()
     wait_networks(rig, [], [*VIPS, OUTSIDE])
@@ -114,6 +115,7 @@ def test_who_may_not_read_them_serves_the_rest(rig):
     forbidden = rig.api.forbid("servicecidrs")
     rig.api.apply(objects.service_cidr("kubernetes", CIDRS))
     rig.daemon.allow("servicecidrs: list: HTTP 403")
+    rig.n_watches = 3
     rig.start_daemon()
     rig.wait_settled()
     wait_networks(rig, [], [*VIPS, OUTSIDE])
@@ -151,9 +153,11 @@ def test_a_list_that_fails_keeps_nobody_waiting(rig):
     fault = rig.api.fault(resource="servicecidrs", verb="list", status=500,
                           count=None)
     rig.daemon.allow("servicecidrs: list: HTTP 500")
+    rig.n_watches = 3
     rig.start_daemon()
     wait_networks(rig, [], [*VIPS, OUTSIDE])
     fault.remove()
+    rig.n_watches = 4
     wait_networks(rig, CIDRS, [OUTSIDE])
 
 

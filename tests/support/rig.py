@@ -183,6 +183,7 @@ class Rig:
         self.daemon = self.shim = self._cold = None
         self._n_cold = 0
         self._relay = relay
+        self.n_watches = 4      # Those that wait_settled() waits for.
 
     def __enter__(self):
         self.switch.start()
@@ -226,7 +227,7 @@ class Rig:
         return self
 
     def _settled(self):
-        if not self.api.delivered(at_least=3):
+        if not self.api.delivered(at_least=self.n_watches):
             return False
         wanted = (sum(map(concerns_us, self.api.store.records("services"))),
                   len(self.api.store.records("endpointslices")),
