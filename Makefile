@@ -150,10 +150,14 @@ check-asan:
 	+@$(SHORT) $(MAKE) O=$(O)/asan SAN=address,undefined CFLAGS='-O1 -g' check-unit check-replay
 check-valgrind:
 	+@$(SHORT) $(MAKE) TEST_WRAPPER='valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite' check-unit check-replay
+# These wait more than they compute, so there are more workers than processors;
+# a file is one worker's.  WORKERS=0: one after the other, in one process.
+WORKERS ?= $(shell echo $$((2 * $$(nproc))))
+PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) --dist loadfile
 check-integration: all $(TOOLS) $(PRELOAD)
-	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/integration
+	@$(PYTEST) tests/integration
 check-system: all $(TOOLS) $(PRELOAD)
-	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/system
+	@$(PYTEST) tests/system
 bench: all $(BENCHES) $(O)/tests/rules-probe $(O)/tests/pipe-probe
 	@O=$(O) $(PYTHON) tests/bench/run.py $(BENCH)
 

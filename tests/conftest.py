@@ -14,8 +14,19 @@ from support.apiserver import ApiServer
 from support.cluster import Cluster
 from support.daemon import Ofproxyd
 from support.multinode import MultiCluster
-from support.netns import Netns
+from support.netns import Netns, sweep
 from support.ovs import PrivateSwitch
+
+# Files that take longest, a minute or two.  They are begun first, so that
+# no worker still has one of them when the others have done all.
+LONGEST = ("test_api_outage", "test_host_faults", "test_modes_paths",
+           "test_http", "test_kube", "test_pipeline_outside",
+           "test_exposed_changes", "test_host_nodeports", "test_modes_heal")
+
+
+def _begins_late(item):
+    return (LONGEST.index(item.path.stem) if item.path.stem in LONGEST
+            else len(LONGEST))
 
 
 def _cluster_number(item):
@@ -29,8 +40,10 @@ def _cluster_number(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Tests that share a cluster of several nodes follow each other.  The
-    system tests need root; say so once, not in each of them."""
+    """Long files come first, and tests that share a cluster of several nodes
+    follow each other.  The system tests need root; say so once, not in each
+    of them."""
+    items.sort(key=_begins_late)
     items[:] = [item for _, group in itertools.groupby(
         items, lambda item: item.path)
                 for item in sorted(group, key=_cluster_number)]
@@ -40,6 +53,12 @@ def pytest_collection_modifyitems(items):
         if ({"netns", "node", "cluster", "multi"}
                 & set(item.fixturenames)):
             item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+def pytest_unconfigure():
+    """A worker that had to end at once has taken nothing away."""
+    if os.geteuid() == 0 and "PYTEST_XDIST_WORKER" not in os.environ:
+        sweep()
 
 
 def pytest_generate_tests(metafunc):

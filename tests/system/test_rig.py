@@ -4,6 +4,10 @@
 Pods hang on a bridge that only learns and floods.
 """
 import os
+import pathlib
+import shutil
+import signal
+import subprocess
 import sys
 import time
 
@@ -14,6 +18,7 @@ from support import attach, packets, proc
 from support.traffic import Client, Server, ask_once
 from support.wait import WaitTimeout, wait_for
 
+TESTS = pathlib.Path(__file__).resolve().parents[1]
 BOTH = pytest.mark.parametrize("family", [4, 6])
 
 
@@ -131,6 +136,41 @@ def test_namespaces_of_killed_runs_are_swept():
     proc.run("ip", "netns", "add", name)
     namespaces.sweep()
     assert name not in proc.output("ip", "netns", "list")
+
+
+LASTING = """
+import pathlib, time
+
+def test_that_lasts(netns):
+    pathlib.Path(%r).write_text(netns.namespace("x").name)
+    time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("how", ["^C", "kill"])
+def test_an_interrupted_run_takes_its_namespaces_away(tmp_path, how):
+    """^C ends workers, too; if the run alone is ended, they notice."""
+    told = tmp_path / "told"
+    (tmp_path / "test_it.py").write_text(LASTING % str(told))
+    shutil.copy(TESTS / "conftest.py", tmp_path)
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith("PYTEST_")}
+    run = proc.start(sys.executable, "-m", "pytest", "-p", "no:cacheprovider",
+                     "-n", "1", tmp_path, start_new_session=True,
+                     stdout=subprocess.DEVNULL,
+                     env={**env, "PYTHONPATH": str(TESTS)})
+    try:
+        name = wait_for(lambda: told.exists() and told.read_text(), 30,
+                        "the test")
+        if how == "^C":
+            os.killpg(run.pid, signal.SIGINT)
+            assert run.wait(60) == pytest.ExitCode.INTERRUPTED
+        else:
+            run.kill()
+        wait_for(lambda: name not in proc.output("ip", "netns", "list"), 60,
+                 "the end of its namespace")
+    finally:
+        proc.kill(run)
 
 
 def test_waiting_in_vain_says_for_what():
