@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixture `rig` (support.rig)."""
+"""The fixtures `rig` (support.rig) and `kube_probe` (support.kubeprobe)."""
 import os
 
 import pytest
 
+from support.kubeprobe import KubeProbe
 from support.rig import Rig, own_node
 
 
@@ -27,3 +28,20 @@ def rig(tmp_path):
         made.api.apply(own_node())
         yield made
     made.check_quiet()
+
+
+@pytest.fixture
+def kube_probe(tmp_path):
+    """A function that starts probes, which must all end well."""
+    made = []
+
+    def make(api=None, **options):
+        directory = tmp_path / ("probe-%d" % len(made))
+        directory.mkdir()
+        made.append(KubeProbe(directory, api, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        status = one.close()
+        assert status == 0, "exit status %s\n%s" % (status, one.dump())

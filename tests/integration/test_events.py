@@ -9,7 +9,6 @@ import time
 import pytest
 
 from support import objects
-from support.kubeprobe import KubeProbe
 from support.wait import wait_for
 
 CONFLICT, HEALTH_PORT = 0, 1    # Of EVENT_REASONS.
@@ -17,20 +16,9 @@ MAX_PAUSE = 0.2                 # The probe's longest after a failure, in s.
 
 
 @pytest.fixture(name="probe")
-def fixture_probe(tmp_path):
-    """A function that starts probes, which must all end well."""
-    made = []
-
-    def make(api, **options):
-        directory = tmp_path / ("probe-%d" % len(made))
-        directory.mkdir()
-        made.append(KubeProbe(directory, api, **options))
-        return made[-1].wait_synced()
-
-    yield make
-    for one in made:
-        status = one.close()
-        assert status == 0, "exit status %s\n%s" % (status, one.dump())
+def fixture_probe(kube_probe):
+    """A function that starts probes that have listed all."""
+    return lambda api, **options: kube_probe(api, **options).wait_synced()
 
 
 def events(api):

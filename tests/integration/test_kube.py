@@ -10,7 +10,7 @@ import pytest
 
 from support import certs, objects, setns
 from support.apiserver import ApiServer
-from support.kubeprobe import KubeProbe, program
+from support.kubeprobe import program
 from support.wait import wait_for
 
 RECORDINGS = pathlib.Path(__file__).parents[1] / "data/recordings"
@@ -18,20 +18,9 @@ JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture(name="probe")
-def fixture_probe(tmp_path):
-    """A function that starts probes, which must all end well."""
-    made = []
-
-    def make(api=None, **options):
-        directory = tmp_path / ("probe-%d" % len(made))
-        directory.mkdir()
-        made.append(KubeProbe(directory, api, **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        status = one.close()
-        assert status == 0, "exit status %s\n%s" % (status, one.dump())
+def fixture_probe(kube_probe):
+    """A function that starts probes."""
+    return kube_probe
 
 
 def fill(api, n=3):

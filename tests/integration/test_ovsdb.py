@@ -309,25 +309,6 @@ def test_limit_of_a_table_is_kept(switch, start):
     assert limits(switch, "br-other") == {3: (9, "evict")}
 
 
-def test_limit_that_is_there_is_written_by_nobody(switch, start):
-    """A restart changes nothing."""
-    probe = start(tables=LIMITED)
-    probe.ready()
-    switch.add_dummy_pod(A[0], [A[1]])
-    probe.wait_pods({"v1": ["10.10.0.1"]})
-    probe.stop()
-    switch.stop_vswitchd()
-    records = n_records(switch)
-    probe = start(tables=LIMITED)
-    probe.wait_pods({"v1": ["10.10.0.1"]})
-    # As below: had it something to write, it would have done so by now.
-    switch.vsctl("--no-wait", "set", "Interface", "v1",
-                 "external_ids:ip-address=10.10.0.5")
-    probe.wait_pods({"v1": ["10.10.0.5"]})
-    probe.stop()
-    assert n_records(switch) == records + 1
-
-
 # Pods.
 
 def test_pods_appear_move_and_disappear(switch, start):
@@ -502,16 +483,18 @@ def test_the_number_of_the_snapshot_moves_only_with_a_change(switch, start):
 
 # Restarts.
 
-def test_second_run_writes_nothing(switch, start):
+@pytest.mark.parametrize("options", [{}, {"tables": LIMITED}],
+                         ids=["plain", "limits"])
+def test_second_run_writes_nothing(switch, start, options):
     """The switch is stopped, so nobody else writes either."""
-    probe = start()
+    probe = start(**options)
     probe.ready()
     switch.add_dummy_pod(A[0], [A[1]])
     probe.wait_pods({"v1": ["10.10.0.1"]})
     probe.stop()
     switch.stop_vswitchd()
     records = n_records(switch)
-    probe = start()
+    probe = start(**options)
     probe.wait_pods({"v1": ["10.10.0.1"]})
     # Had it something to write, it would have done so before it answers to
     # this change of ours.

@@ -19,20 +19,9 @@ REFUSED = "can't be written"
 
 
 @pytest.fixture(name="probe")
-def fixture_probe(tmp_path):
-    """A function that starts probes, which must all end well."""
-    made = []
-
-    def make(api, **options):
-        directory = tmp_path / ("probe-%d" % len(made))
-        directory.mkdir()
-        made.append(KubeProbe(directory, api, **options))
-        return made[-1].wait_synced()
-
-    yield make
-    for one in made:
-        status = one.close()
-        assert status == 0, "exit status %s\n%s" % (status, one.dump())
+def fixture_probe(kube_probe):
+    """A function that starts probes that have listed all."""
+    return lambda api, **options: kube_probe(api, **options).wait_synced()
 
 
 def own_node(annotations=None, **more):

@@ -463,5 +463,18 @@ def ask_once(namespace, host, port, **more):
     return Client(namespace, "connect", host, port, count=1, **more).wait()
 
 
+def converse(sock, size):
+    """A line of many bytes on a TCP connection to a server, and its answer."""
+    line = b"x" * size
+    sock.settimeout(10)
+    sock.sendall(line + b"\n")
+    answer = b""
+    while not answer.endswith(b"\n"):
+        data = sock.recv(65536)
+        assert data, "the server has closed"
+        answer += data
+    assert answer.split()[-1] == line
+
+
 if __name__ == "__main__":
     main()

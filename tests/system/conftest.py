@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests that run the host layer alone."""
+"""Fixtures of the tests that run the host layer, or its packet rules, alone."""
 import pytest
 
 from support.hostprobe import Probe, make_host
+from support.rulesprobe import RulesProbe
 
 
 @pytest.fixture
@@ -27,3 +28,16 @@ def start(host, tmp_path):
     for probe in probes:
         if probe.process.returncode is None:
             probe.stop()
+
+
+@pytest.fixture
+def ns(netns):
+    """A namespace for packet rules."""
+    return netns.namespace("rules")
+
+
+@pytest.fixture
+def probe(ns, tmp_path):
+    """What keeps the packet rules there."""
+    with RulesProbe(ns, tmp_path) as made:
+        yield made

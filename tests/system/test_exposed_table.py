@@ -16,6 +16,7 @@ from support import packets
 from support.asking import REFUSED, SILENCE, Answer, Question, check
 from support.cluster import FAMILIES
 from support.exposed import Asker, Exposed, World
+from support.traffic import converse
 
 MODES = {"encap": {"subnets": "ab"},
          "noEncap": {"mode": "noEncap", "subnets": "ab"},
@@ -247,19 +248,6 @@ def test_the_host_uses_another_of_its_addresses(world, table, family):
             world, table, hosts,
             lambda s, a=address: (a(s, family), s.port), family,
             inside=address is Exposed.cluster_ip))
-
-
-def converse(sock, size):
-    """A line of many bytes, and its answer; over TCP."""
-    line = b"x" * size
-    sock.settimeout(10)
-    sock.sendall(line + b"\n")
-    answer = b""
-    while not answer.endswith(b"\n"):
-        data = sock.recv(65536)
-        assert data, "the server has closed"
-        answer += data
-    assert answer.split()[-1] == line
 
 
 def echoed(sock, data):

@@ -13,7 +13,7 @@ from support import packets
 from support.cluster import PORT, at
 from support.multinode import OVERHEAD
 from support.packets import UDP, Wire
-from support.traffic import Client, Server
+from support.traffic import Client, Server, converse
 
 MULTI = {
     "encap-geneve": {"tunnel": "geneve", "subnets": "ab"},
@@ -77,19 +77,6 @@ def send_probe(sender, family, address, port=PROBE_PORT, tos=TOS, size=8):
 def is_probe(frame):
     """Whether a frame is what send_probe() sent."""
     return frame.proto == UDP and PROBE_PORT in frame.ports
-
-
-def converse(sock, size):
-    """A line of many bytes to a server, and its answer; over TCP."""
-    line = b"x" * size
-    sock.settimeout(10)
-    sock.sendall(line + b"\n")
-    answer = b""
-    while not answer.endswith(b"\n"):
-        data = sock.recv(65536)
-        assert data, "the server has closed"
-        answer += data
-    assert answer.split()[-1] == line
 
 
 def test_pods_reach_pods_of_other_nodes(multi, family):

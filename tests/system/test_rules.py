@@ -21,17 +21,6 @@ SETS = ("nodes_ipv4", "pod_cidrs_ipv4", "nodes_ipv6", "pod_cidrs_ipv6")
 CHAIN = ("chain", "ip", "filter", "FORWARD")
 
 
-@pytest.fixture(name="ns")
-def _ns(netns):
-    return netns.namespace("rules")
-
-
-@pytest.fixture(name="probe")
-def _probe(ns, tmp_path):
-    with RulesProbe(ns, tmp_path) as probe:
-        yield probe
-
-
 def test_the_listing_in_the_documentation_is_a_real_one(ns, probe):
     text = (ROOT / "docs/operations.md").read_text()
     sample = text[text.index("table inet ofproxyd {"):]

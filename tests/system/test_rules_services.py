@@ -26,17 +26,6 @@ SETS = {
 }
 
 
-@pytest.fixture(name="ns")
-def _ns(netns):
-    return netns.namespace("rules")
-
-
-@pytest.fixture(name="probe")
-def _probe(ns, tmp_path):
-    with RulesProbe(ns, tmp_path) as probe:
-        yield probe
-
-
 def sets(ns):
     """All members of the sets for Services."""
     return {name: members(ns, name) for name in SETS}

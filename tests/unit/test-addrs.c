@@ -17,6 +17,7 @@
 #include <util.h>
 
 #include "../../src/agent/addrs.h"
+#include "../support/envnum.h"
 
 #define N_OWNERS 8
 #define N_ADDRS  5 /* Of each kind, that there are to claim. */
@@ -316,8 +317,7 @@ static void
 winners_follow_the_rule_after_any_history(void **state)
 {
     struct fixture *f = *state;
-    const char *env = getenv("ADDRS_SEED");
-    uint64_t seed = env ? strtoull(env, NULL, 0) : 1;
+    uint64_t seed = envnum("ADDRS_SEED", 1);
     struct wish wishes[N_OWNERS] = { { .rank = 0 } };
     bool had[N_OWNERS][2 * N_ADDRS] = { { false } };
 

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "../../src/agent/affinity.h"
+#include "../support/envnum.h"
 
 #include "ofproxyd/pipeline/pipeline.h"
 
@@ -384,8 +385,7 @@ static void
 clients_are_forgotten_exactly_in_time(void **state)
 {
     struct memory memories[N_CLIENTS] = { 0 };
-    const char *env = getenv("SEED");
-    unsigned int seed = env ? atoi(env) : 1;
+    unsigned int seed = envnum("SEED", 1);
     struct affinity a;
 
     (void) state;

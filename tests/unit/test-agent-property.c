@@ -29,6 +29,7 @@
 #include <util.h>
 
 #include "../../src/agent/services.h"
+#include "../support/envnum.h"
 #include "../support/flowtext.h"
 #include "../support/randobj.h"
 #include "../support/simswitch.h"
@@ -687,19 +688,11 @@ make_names(struct names *names, enum crowd crowd)
     }
 }
 
-static const char *
-env(const char *name, const char *fallback)
-{
-    const char *value = getenv(name);
-
-    return value ? value : fallback;
-}
-
 static void
 run_histories(enum crowd crowd)
 {
-    uint64_t seed = strtoull(env("AGENT_SEED", "1"), NULL, 0);
-    uint64_t n = strtoull(env("AGENT_RUNS", "20"), NULL, 0);
+    uint64_t seed = envnum("AGENT_SEED", 1);
+    uint64_t n = envnum("AGENT_RUNS", 20);
     struct names names;
 
     make_names(&names, crowd);

@@ -14,52 +14,11 @@
 #include <openvswitch/vlog.h>
 #include <util.h>
 
-#include "../../src/agent/services.h"
-
-struct fixture {
-    struct cfg cfg;
-    struct model *model;
-    struct flowtab *ft;
-    struct services *services;
-};
-
-static int
-setup(void **state)
-{
-    struct fixture *f = xzalloc(sizeof *f);
-
-    cfg_init_defaults(&f->cfg);
-    f->model = model_create("n1");
-    f->ft = flowtab_create();
-    f->services = services_create(&(struct services_cfg){
-        .model = f->model, .flowtab = f->ft, .cfg = &f->cfg });
-    *state = f;
-    return 0;
-}
-
-static int
-teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    flowtab_destroy(f->ft);
-    services_destroy(f->services);
-    model_destroy(f->model);
-    cfg_uninit(&f->cfg);
-    free(f);
-    return 0;
-}
-
-static void
-render(struct fixture *f)
-{
-    assert_true(services_run(f->services, LLONG_MAX));
-}
+#include "../support/svcfix.h"
 
 /* Puts a Service of 10.96.0.1 with one port, or none if 'number' is 0. */
 static void
-put_svc(struct fixture *f, const char *name, int64_t created_s,
-        uint16_t number)
+put_svc(struct svcfix *f, const char *name, int64_t created_s, uint16_t number)
 {
     struct svc_port port = { .name = "", .proto = PROTO_TCP, .port = number };
     struct svc svc = {
@@ -73,14 +32,14 @@ put_svc(struct fixture *f, const char *name, int64_t created_s,
     };
 
     model_put_svc(f->model, svc_pack(&svc, model_pool(f->model)));
-    render(f);
+    svcfix_render(f);
 }
 
 static void
-delete_svc(struct fixture *f, const char *name)
+delete_svc(struct svcfix *f, const char *name)
 {
     assert_true(model_delete(f->model, MODEL_SERVICES, "ns1", name));
-    render(f);
+    svcfix_render(f);
 }
 
 static void
@@ -98,7 +57,7 @@ find_cookie(const struct fitem *want, const struct fitem *have OVS_UNUSED,
 /* Returns whose flow the only one for a cluster IP is, or "-" if there is
  * none. */
 static const char *
-owner(const struct fixture *f)
+owner(const struct svcfix *f)
 {
     const struct clusterip *c;
     uint64_t cookie = 0;
@@ -112,7 +71,7 @@ owner(const struct fixture *f)
 static void
 older_service_has_the_address_of_two(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     put_svc(f, "svc-b", 2, 81);
     assert_string_equal(owner(f), "ns1/svc-b");
@@ -132,7 +91,7 @@ older_service_has_the_address_of_two(void **state)
 static void
 service_that_lost_its_port_waits_for_the_rest_too(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     put_svc(f, "svc-a", 1, 80);
     put_svc(f, "svc-b", 2, 80);
@@ -144,7 +103,7 @@ service_that_lost_its_port_waits_for_the_rest_too(void **state)
 static void
 service_without_ports_rejects_nothing(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     put_svc(f, "svc-a", 1, 80);
     assert_string_equal(owner(f), "ns1/svc-a");
@@ -156,16 +115,17 @@ service_without_ports_rejects_nothing(void **state)
 static void
 skipped_service_gives_the_address_back(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     put_svc(f, "svc-a", 1, 80);
     f->cfg.antrea_proxy_enable = false;
     model_mark_all_dirty(f->model);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(owner(f), "-");
 }
 
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+#define TEST(NAME) \
+    cmocka_unit_test_setup_teardown(NAME, svcfix_setup, svcfix_teardown)
 
 int
 main(void)

@@ -23,6 +23,7 @@
 
 #include <util.h>
 
+#include "../support/envnum.h"
 #include "../support/epsfix.h"
 #include "ofproxyd/model/endpoints.h"
 
@@ -576,19 +577,11 @@ run_round(struct rng *r, struct tally *tally)
     model_destroy(m);
 }
 
-static uint64_t
-number_from_env(const char *name, uint64_t otherwise)
-{
-    const char *s = getenv(name);
-
-    return s ? strtoull(s, NULL, 0) : otherwise;
-}
-
 static void
 choice_equals_that_of_the_naive_implementation(void **state OVS_UNUSED)
 {
-    uint64_t seed = number_from_env("SEED", time(NULL));
-    uint64_t rounds = number_from_env("ROUNDS", 20000);
+    uint64_t seed = envnum("SEED", time(NULL));
+    uint64_t rounds = envnum("ROUNDS", 20000);
     struct rng r = { seed };
     struct tally t = { 0 };
 

@@ -24,6 +24,7 @@
 
 #include <util.h>
 
+#include "../support/envnum.h"
 #include "../support/flowtext.h"
 #include "../support/simswitch.h"
 #include "ofproxyd/flow/cookie.h"
@@ -717,19 +718,11 @@ run_history(uint64_t seed)
     sim_destroy(w.sim);
 }
 
-static const char *
-env(const char *name, const char *fallback)
-{
-    const char *value = getenv(name);
-
-    return value ? value : fallback;
-}
-
 static void
 b17_every_history_ends_with_the_wanted_state(void **state OVS_UNUSED)
 {
-    uint64_t seed = strtoull(env("FLOWTAB_SEED", "1"), NULL, 0);
-    uint64_t n = strtoull(env("FLOWTAB_RUNS", "150"), NULL, 0);
+    uint64_t seed = envnum("FLOWTAB_SEED", 1);
+    uint64_t n = envnum("FLOWTAB_RUNS", 150);
 
     print_message("seeds:");
     for (uint64_t i = 0; i < n; i++) {

@@ -15,6 +15,7 @@
 #include <util.h>
 
 #include "../../src/host/memberset.h"
+#include "../support/envnum.h"
 
 static struct cidr
 cidr(const char *s)
@@ -220,9 +221,8 @@ check_against(const struct memberset *ms, const struct model *model)
 static void
 random_histories_end_as_the_rule_says(void **state OVS_UNUSED)
 {
-    const char *seed_s = getenv("SEED"), *rounds_s = getenv("ROUNDS");
-    unsigned int seed = seed_s ? strtoul(seed_s, NULL, 10) : time(NULL);
-    int rounds = rounds_s ? atoi(rounds_s) : 300;
+    unsigned int seed = envnum("SEED", time(NULL));
+    int rounds = envnum("ROUNDS", 300);
 
     print_message("SEED=%u\n", seed);
     srand(seed);

@@ -20,6 +20,7 @@
 
 #include <util.h>
 
+#include "../support/envnum.h"
 #include "ofproxyd/model/model.h"
 
 #define N_NAMES    3 /* Services of a namespace. */
@@ -613,19 +614,11 @@ run_round(struct run *r)
     model_destroy(r->m);
 }
 
-static uint64_t
-number_from_env(const char *name, uint64_t otherwise)
-{
-    const char *s = getenv(name);
-
-    return s ? strtoull(s, NULL, 0) : otherwise;
-}
-
 static void
 store_equals_plain_arrays(void **state OVS_UNUSED)
 {
-    struct run r = { .rng = number_from_env("SEED", time(NULL)) };
-    uint64_t rounds = number_from_env("ROUNDS", 200);
+    struct run r = { .rng = envnum("SEED", time(NULL)) };
+    uint64_t rounds = envnum("ROUNDS", 200);
 
     print_message("seed %llu\n", (unsigned long long) r.rng);
     for (uint64_t i = 0; i < rounds; i++) {

@@ -19,6 +19,7 @@
 
 #include <util.h>
 
+#include "../support/envnum.h"
 #include "../support/peersfix.h"
 
 #define N_NODES   8
@@ -566,19 +567,11 @@ run_round(struct run *r)
     peers_destroy(r->p);
 }
 
-static uint64_t
-number_from_env(const char *name, uint64_t otherwise)
-{
-    const char *s = getenv(name);
-
-    return s ? strtoull(s, NULL, 0) : otherwise;
-}
-
 static void
 every_history_ends_like_a_cold_start(void **state OVS_UNUSED)
 {
-    struct run r = { .rng = number_from_env("SEED", time(NULL)) };
-    uint64_t rounds = number_from_env("ROUNDS", 2000);
+    struct run r = { .rng = envnum("SEED", time(NULL)) };
+    uint64_t rounds = envnum("ROUNDS", 2000);
 
     print_message("seed %llu\n", (unsigned long long) r.rng);
     for (uint64_t i = 0; i < rounds; i++) {

@@ -6,6 +6,7 @@
 
 #include <openvswitch/vlog.h>
 
+#include "../support/envnum.h"
 #include "../support/routeskernel.h"
 
 /* Tests. */
@@ -347,7 +348,7 @@ random_drift(void)
 static void
 after_any_sequence_the_kernel_has_what_is_wanted(void **state OVS_UNUSED)
 {
-    unsigned int seed = getenv("SEED") ? atoi(getenv("SEED")) : time(NULL);
+    unsigned int seed = envnum("SEED", time(NULL));
     char list[512] = "";
 
     print_message("SEED=%u\n", seed);

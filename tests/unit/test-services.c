@@ -16,53 +16,13 @@
 #include <openvswitch/vlog.h>
 #include <util.h>
 
-#include "../../src/agent/services.h"
+#include "../support/svcfix.h"
 
 #define N_CYCLES 1000
 
-struct fixture {
-    struct cfg cfg;
-    struct model *model;
-    struct flowtab *ft;
-    struct services *services;
-};
-
-static int
-setup(void **state)
-{
-    struct fixture *f = xzalloc(sizeof *f);
-
-    cfg_init_defaults(&f->cfg);
-    f->model = model_create("n1");
-    f->ft = flowtab_create();
-    f->services = services_create(&(struct services_cfg){
-        .model = f->model, .flowtab = f->ft, .cfg = &f->cfg });
-    *state = f;
-    return 0;
-}
-
-static int
-teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    flowtab_destroy(f->ft);
-    services_destroy(f->services);
-    model_destroy(f->model);
-    cfg_uninit(&f->cfg);
-    free(f);
-    return 0;
-}
-
-static void
-render(struct fixture *f)
-{
-    assert_true(services_run(f->services, LLONG_MAX));
-}
-
 /* Puts a Service of 10.96.0.'ip' with one port. */
 static void
-put_svc(struct fixture *f, const char *name, int64_t created_s, uint8_t ip)
+put_svc(struct svcfix *f, const char *name, int64_t created_s, uint8_t ip)
 {
     struct svc_port port = { .name = "", .proto = PROTO_TCP, .port = 80 };
     struct svc svc = {
@@ -79,7 +39,7 @@ put_svc(struct fixture *f, const char *name, int64_t created_s, uint8_t ip)
 }
 
 static void
-delete_svc(struct fixture *f, const char *name)
+delete_svc(struct svcfix *f, const char *name)
 {
     assert_true(model_delete(f->model, MODEL_SERVICES, "ns1", name));
 }
@@ -103,7 +63,7 @@ find_cb(const struct unit *u, void *ctx_)
 }
 
 static const struct unit *
-find_unit(const struct fixture *f, const char *name)
+find_unit(const struct svcfix *f, const char *name)
 {
     struct find_ctx ctx = { name, NULL };
 
@@ -122,7 +82,7 @@ count_cb(const struct fitem *want OVS_UNUSED,
 
 /* Checks which of two Services has their common address. */
 static void
-assert_has_address(const struct fixture *f, const char *winner,
+assert_has_address(const struct svcfix *f, const char *winner,
                    const char *loser)
 {
     const struct unit *w = find_unit(f, winner), *l = find_unit(f, loser);
@@ -141,15 +101,15 @@ assert_has_address(const struct fixture *f, const char *winner,
 static void
 older_service_has_an_address_that_two_claim(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     put_svc(f, "svc-a", 200, 1);
     put_svc(f, "svc-b", 100, 1);
-    render(f);
+    svcfix_render(f);
     assert_has_address(f, "svc-b", "svc-a");
 
     put_svc(f, "svc-a", 50, 1);
-    render(f);
+    svcfix_render(f);
     assert_has_address(f, "svc-a", "svc-b");
 }
 
@@ -158,11 +118,11 @@ of_equally_old_services_the_name_decides(void **state)
 {
     static const char *const names[] = { "svc-c", "svc-a", "svc-e", "svc-b",
                                          "svc-d" };
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         put_svc(f, names[i], 100, 1);
-        render(f);
+        svcfix_render(f);
     }
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         if (strcmp(names[i], "svc-a")) {
@@ -170,7 +130,7 @@ of_equally_old_services_the_name_decides(void **state)
         }
     }
     delete_svc(f, "svc-a");
-    render(f);
+    svcfix_render(f);
     assert_has_address(f, "svc-b", "svc-c");
     assert_has_address(f, "svc-b", "svc-e");
 }
@@ -178,39 +138,39 @@ of_equally_old_services_the_name_decides(void **state)
 static void
 second_gets_the_address_when_the_first_goes(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     put_svc(f, "svc-a", 100, 1);
     put_svc(f, "svc-b", 200, 1);
-    render(f);
+    svcfix_render(f);
     assert_has_address(f, "svc-a", "svc-b");
 
     /* It moves away, and comes back. */
     put_svc(f, "svc-a", 100, 2);
-    render(f);
+    svcfix_render(f);
     assert_false(find_unit(f, "svc-b")->conflict);
     assert_false(find_unit(f, "svc-b")->claims.addrs[0].lost);
     put_svc(f, "svc-a", 100, 1);
-    render(f);
+    svcfix_render(f);
     assert_has_address(f, "svc-a", "svc-b");
 
     delete_svc(f, "svc-a");
-    render(f);
+    svcfix_render(f);
     assert_false(find_unit(f, "svc-b")->conflict);
 }
 
 static void
 id_does_not_stick_to_the_address(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     uint32_t id;
 
     put_svc(f, "svc-b", 100, 1);
-    render(f);
+    svcfix_render(f);
     id = find_unit(f, "svc-b")->object_id;
     delete_svc(f, "svc-b");
     put_svc(f, "svc-a", 100, 1);
-    render(f);
+    svcfix_render(f);
     assert_int_not_equal(find_unit(f, "svc-a")->object_id, id);
 
     /* The address changes hands while the switch has the flow. */
@@ -219,30 +179,30 @@ id_does_not_stick_to_the_address(void **state)
     flowtab_batch_done(f->ft, flowtab_take(f->ft, 10, 10000));
     delete_svc(f, "svc-a");
     put_svc(f, "svc-b", 100, 1);
-    render(f);
+    svcfix_render(f);
     assert_int_equal(find_unit(f, "svc-b")->object_id, id);
 }
 
 static void
 b7_ids_do_not_leak(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct flowtab_stats stats;
     uint32_t id = 0;
 
     for (int i = 0; i < N_CYCLES; i++) {
         put_svc(f, "svc-a", i, (uint8_t) i);
-        render(f);
+        svcfix_render(f);
         if (!i) {
             id = find_unit(f, "svc-a")->object_id;
         }
         assert_int_equal(find_unit(f, "svc-a")->object_id, id);
         delete_svc(f, "svc-a");
         if (i % 2) {
-            render(f);
+            svcfix_render(f);
         }
     }
-    render(f);
+    svcfix_render(f);
     assert_null(find_unit(f, "svc-a"));
     flowtab_get_stats(f->ft, &stats);
     assert_int_equal(stats.n_flows + stats.n_groups, 0);
@@ -251,7 +211,7 @@ b7_ids_do_not_leak(void **state)
 /* What changed in the addresses, as "+1 -2 -n30080": the last bytes, or
  * NodePorts.  Those of IPv6 begin with "6". */
 static const char *
-ip_changes(struct fixture *f)
+ip_changes(struct svcfix *f)
 {
     static char buf[512];
     size_t n;
@@ -275,28 +235,28 @@ ip_changes(struct fixture *f)
 static void
 changes_of_cluster_ips_are_handed_out_once(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
 
     f->cfg.antrea_proxy_proxy_all = true;
     put_svc(f, "svc-a", 1, 1);
     put_svc(f, "svc-b", 2, 2);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(ip_changes(f), "+1 +2");
     assert_string_equal(ip_changes(f), "");
 
     model_mark_all_dirty(f->model);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(ip_changes(f), "");
 
     put_svc(f, "svc-a", 1, 3);
-    render(f);
+    svcfix_render(f);
     delete_svc(f, "svc-b");
-    render(f);
+    svcfix_render(f);
     assert_string_equal(ip_changes(f), "+3 -1 -2");
 
     f->cfg.antrea_proxy_proxy_all = false;
     put_svc(f, "svc-a", 1, 4);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(ip_changes(f), "");
 }
 
@@ -326,7 +286,7 @@ struct spec {
 };
 
 static void
-put_spec(struct fixture *f, const struct spec *spec)
+put_spec(struct svcfix *f, const struct spec *spec)
 {
     struct svc_port port = { .name = spec->port_name ? spec->port_name : "",
                              .port = spec->port ? spec->port : 80,
@@ -372,13 +332,13 @@ put_spec(struct fixture *f, const struct spec *spec)
         }
     }
     model_put_svc(f->model, svc_pack(&svc, model_pool(f->model)));
-    render(f);
+    svcfix_render(f);
 }
 
 static void
 changes_are_right_over_every_transition(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct spec s = { .type = SVC_LOAD_BALANCER,
                       .ip = 1,
                       .node_port = 30080,
@@ -428,14 +388,14 @@ changes_are_right_over_every_transition(void **state)
     put_spec(f, &s);
     assert_string_equal(ip_changes(f), "+1 +21");
     delete_svc(f, "svc-a");
-    render(f);
+    svcfix_render(f);
     assert_string_equal(ip_changes(f), "-1 -21");
 }
 
 static void
 changes_of_ports_and_families_are_right(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct spec s = { .type = SVC_NODE_PORT,
                       .ip = 1,
                       .node_port = 30080,
@@ -472,7 +432,7 @@ changes_of_ports_and_families_are_right(void **state)
 static void
 skipped_service_gives_back_its_addresses(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     char *skip[] = { CONST_CAST(char *, "ns1/svc-a") };
     struct spec s = { .type = SVC_NODE_PORT, .ip = 1, .node_port = 30080 };
 
@@ -482,7 +442,7 @@ skipped_service_gives_back_its_addresses(void **state)
     assert_string_equal(ip_changes(f), "+1 +n30080 +2");
     f->cfg.antrea_proxy_skip_services = (struct cfg_strings){ skip, 1 };
     model_mark_all_dirty(f->model);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(ip_changes(f), "-1 -n30080");
     assert_null(find_unit(f, "svc-a"));
     f->cfg.antrea_proxy_skip_services = (struct cfg_strings){ NULL, 0 };
@@ -492,7 +452,7 @@ skipped_service_gives_back_its_addresses(void **state)
 
 /* Of the unit's addresses, those that it has, as in ip_changes(). */
 static const char *
-has_addrs(const struct fixture *f, const char *name)
+has_addrs(const struct svcfix *f, const char *name)
 {
     static char buf[256];
     const struct addr_owner *claims = &find_unit(f, name)->claims;
@@ -512,7 +472,7 @@ has_addrs(const struct fixture *f, const char *name)
 }
 
 static size_t
-n_wanted(const struct fixture *f, const char *name)
+n_wanted(const struct svcfix *f, const char *name)
 {
     size_t n = 0;
 
@@ -523,7 +483,7 @@ n_wanted(const struct fixture *f, const char *name)
 static void
 conflict_costs_one_address_and_not_the_unit(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct spec a = {
         .name = "svc-a", .created_s = 1, .ip = 1, .external_ips = { 21, 22 }
     };
@@ -565,7 +525,7 @@ conflict_costs_one_address_and_not_the_unit(void **state)
 static void
 who_lost_an_address_has_no_flow_there(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct spec a = { .name = "svc-a",
                       .created_s = 1,
                       .ip = 1,
@@ -591,7 +551,7 @@ who_lost_an_address_has_no_flow_there(void **state)
                                       unit_owner(find_unit(f, "svc-b"))),
                      0);
     delete_svc(f, "svc-a");
-    render(f);
+    svcfix_render(f);
     assert_string_equal(has_addrs(f, "svc-b"), "2 n30080 22");
     assert_true(n_wanted(f, "svc-b") >= 3);
     assert_false(find_unit(f, "svc-b")->conflict);
@@ -600,7 +560,7 @@ who_lost_an_address_has_no_flow_there(void **state)
 static void
 ports_of_a_service_may_swap_their_numbers(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct svc_port ports[] = { { .name = "a", .port = 80 },
                                 { .name = "b", .port = 81 } };
     struct svc svc = { .meta = { .ns = "ns1", .name = "svc-a", .uid = "" },
@@ -613,7 +573,7 @@ ports_of_a_service_may_swap_their_numbers(void **state)
         ports[0].port = 80 + i % 2;
         ports[1].port = 81 - i % 2;
         model_put_svc(f->model, svc_pack(&svc, model_pool(f->model)));
-        render(f);
+        svcfix_render(f);
         flowtab_get_stats(f->ft, &stats);
         assert_int_equal(stats.n_flows, 2 + 1); /* The other ports. */
     }
@@ -624,7 +584,7 @@ ports_of_a_service_may_swap_their_numbers(void **state)
 static void
 only_services_that_depend_on_the_nodes_addresses_follow_them(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct ip ips[] = { make_ip(IP_V4, 21), make_ip(IP_V4, 22) };
     const struct model_service *ms;
     size_t n = 0;
@@ -649,7 +609,7 @@ only_services_that_depend_on_the_nodes_addresses_follow_them(void **state)
 
     services_set_node_ips(f->services, NULL, 0);
     services_set_node_ips(f->services, ips, 2);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(has_addrs(f, "svc-b"), "2 252 21");
     assert_int_equal(n_wanted(f, "svc-b"), 3);
     assert_string_equal(has_addrs(f, "svc-c"), "3 31");
@@ -659,7 +619,7 @@ only_services_that_depend_on_the_nodes_addresses_follow_them(void **state)
     services_set_node_ips(f->services, ips, 2);
     assert_false(model_has_dirty(f->model));
     services_set_node_ips(f->services, NULL, 0);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(has_addrs(f, "svc-b"), "2 21");
     assert_string_equal(ip_changes(f), "");
 }
@@ -668,7 +628,7 @@ only_services_that_depend_on_the_nodes_addresses_follow_them(void **state)
 static void
 gateways_address_may_be_an_external_one(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     const struct ip none[N_IP_FAMILIES] = { 0 };
     const struct ip ips[N_IP_FAMILIES] = { make_ip(IP_V4, 21),
                                            make_ip(IP_V6, 21) };
@@ -680,13 +640,13 @@ gateways_address_may_be_an_external_one(void **state)
     services_set_gateway_ips(f->services, none);
     assert_false(model_has_dirty(f->model));
     services_set_gateway_ips(f->services, ips);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(has_addrs(f, "svc-a"), "1 252 21");
 
     services_set_gateway_ips(f->services, ips);
     assert_false(model_has_dirty(f->model));
     services_set_gateway_ips(f->services, none);
-    render(f);
+    svcfix_render(f);
     assert_string_equal(has_addrs(f, "svc-a"), "1 21");
     /* The host makes the other address by itself. */
     assert_string_equal(ip_changes(f), "");
@@ -696,7 +656,7 @@ gateways_address_may_be_an_external_one(void **state)
 
 /* The switch has one address of a unit, with id 'id'. */
 static void
-have_address(struct fixture *f, const struct pipe_frontend *frontend,
+have_address(struct svcfix *f, const struct pipe_frontend *frontend,
              uint32_t id)
 {
     struct pipe_service svc = { .object_id = id,
@@ -718,7 +678,7 @@ have_address(struct fixture *f, const struct pipe_frontend *frontend,
 static void
 id_is_found_at_any_address_whatever_is_wanted_there(void **state)
 {
-    struct fixture *f = *state;
+    struct svcfix *f = *state;
     struct spec s = { .ip = 1,
                       .node_port = 30080,
                       .external_ips = { 21 },
@@ -742,7 +702,7 @@ id_is_found_at_any_address_whatever_is_wanted_there(void **state)
         uint32_t id = (preferred + 1 + i) & OBJECT_ID_MAX;
 
         delete_svc(f, "svc-a");
-        render(f);
+        svcfix_render(f);
         have_address(f, &frontends[i], id);
         put_spec(f, &s);
         assert_int_equal(find_unit(f, "svc-a")->object_id, id);
@@ -752,7 +712,8 @@ id_is_found_at_any_address_whatever_is_wanted_there(void **state)
 int
 main(void)
 {
-#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+#define TEST(NAME) \
+    cmocka_unit_test_setup_teardown(NAME, svcfix_setup, svcfix_teardown)
     const struct CMUnitTest tests[] = {
         TEST(older_service_has_an_address_that_two_claim),
         TEST(of_equally_old_services_the_name_decides),

@@ -21,6 +21,7 @@
 #include <util.h>
 
 #include "../../src/agent/stale-private.h"
+#include "../support/envnum.h"
 #include "../support/flowtabfix.h"
 
 #define N_PORTS   6
@@ -374,8 +375,7 @@ run_history(uint32_t seed, bool shrinks)
 static uint32_t
 choose_seed(void)
 {
-    const char *given = getenv("SEED");
-    uint32_t seed = given ? (uint32_t) atoi(given) : random_uint32() >> 1;
+    uint32_t seed = envnum("SEED", random_uint32() >> 1);
 
     printf("SEED=%u\n", seed);
     return seed ? seed : 1;
