@@ -151,12 +151,22 @@ build_snat_commit(struct build *b, enum ip_family family, bool hairpin)
 
 /* What came from the gateway port and is routed back to it: the host would
  * take a packet from its own address for a forgery.  And what came to an
- * address for clients outside, whose answer has to pass this node again; other
+ * address for clients outside, or from outside to a cluster IP with an
+ * endpoint behind the tunnel: the answer has to pass this node again.  Other
  * than that, what leaves by the tunnel needs nothing: the host's own source is
  * the gateway's address, which the peer sends answers to by the tunnel. */
 static void
 render_snat_mark(struct build *b, enum ip_family family)
 {
+    build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_FROM_EXTERNAL, PIPE_V_FROM_EXTERNAL_YES);
+    build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_TUNNEL);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+    build_snat_commit(b, family, false);
+    build_done(b);
+
     build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_NORMAL);
     build_match_family(b, family);
     build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);

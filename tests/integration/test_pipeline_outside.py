@@ -158,6 +158,14 @@ ROWS = [
     ("ClusterIP", "local", "r", "host", DROP, None),
     ("ClusterIP", "local", "lr", "pod", "l", KEPT),
     ("ClusterIP", "local", "lr", "host", "l", KEPT),
+    ("ClusterIP", "local", "", "host", REJECT, None),
+    ("ClusterIP", "cluster", "", "outside", REJECT, None),
+    ("ClusterIP", "cluster", "l", "outside", "l", KEPT),
+    ("ClusterIP", "cluster", "r", "host", "r", SNAT),
+    ("ClusterIP", "cluster", "r", "outside", "r", SNAT),
+    ("ClusterIP", "local", "", "outside", REJECT, None),
+    ("ClusterIP", "local", "r", "outside", DROP, None),
+    ("ClusterIP", "local", "lr", "outside", "l", KEPT),
 ] + [row for kind in KINDS for row in [
     (kind, "cluster", "", "pod", REJECT, None),
     (kind, "cluster", "", "host", REJECT, None),
@@ -287,15 +295,16 @@ def test_the_answer_of_another_node_comes_back_by_this_one(tmp_path, family,
         one.load()
         two.load()
         port, src = one.client(who, family)
-        for kind in KINDS:
+        for kind in KINDS + ["ClusterIP"]:
             dst, dport = address(one, kind, family)
             sport = one.open(who, dst, dport, family=family)
             there = two.got(peer.name, lambda f, want=marked(sport):
                             f.proto == UDP and want in f.l4)
-            assert (there.src, there.dst) == (one.gateway[family],
-                                              peer.of[family])
+            kept = kind == "ClusterIP" and who == "pod"
+            assert (there.src, there.dst) == (
+                src if kept else one.gateway[family], peer.of[family])
             two.send(peer.name, packets.ip(
-                peer.of[family], one.gateway[family], UDP,
+                peer.of[family], there.src, UDP,
                 packets.udp(8080, there.ports[0], b"answer")))
             back = one.got(port, lambda f, want=sport: f.proto == UDP
                            and f.ports[1] == want)

@@ -336,10 +336,11 @@ class World(MultiCluster):
         for t in targets:
             if kept:
                 seen[t.server] = self.kept(asker, t, family)
-            elif policy == "Cluster" or at_home or not t.pod:
-                seen[t.server] = self.translated(entry, t, family)
-            else:
+            elif t.pod and not at_home and (
+                    t.node is entry if inside else policy == "Local"):
                 seen[t.server] = self.arriving(asker, family)
+            else:
+                seen[t.server] = self.translated(entry, t, family)
             if kept and t.pod is asker.who:
                 seen[t.server] = self.gateway(entry, family)
         return Answer(seen)

@@ -28,6 +28,7 @@ SETS = ("spread", "far", "hosts", "none")
 PROTOS = ("tcp", "udp")
 REPEATS = 3                     # Where one of several endpoints may answer,
 MOST_ROUNDS = 10                # and of all questions, until all have.
+SOURCE_PORT = 61500             # That a kernel gives nobody by itself.
 BOTH = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -110,6 +111,25 @@ def test_cluster_ip(world, table, family):
     check_all(questions(
         world, table, at_home(world),
         lambda s: (s.cluster_ip(family), s.port), family, inside=True))
+
+
+@BOTH
+def test_cluster_ip_from_outside(world, table, family):
+    """Through any node that somebody routes it to; the answers come back
+    through that one (services.md 2.5, design.md 7)."""
+    for entry in world.nodes[0], world.nodes[-1]:
+        for service in table.values():
+            world.lead(service.cluster_ip(family), entry)
+        outside = world.outside_askers(family)[:1]
+        with world.capture() as capture:
+            check_all(questions(
+                world, table, outside,
+                lambda s: (s.cluster_ip(family), s.port), family, entry,
+                inside=True))
+        assert {s.link for a in outside
+                for s in capture.of(a.source)} == {"to-" + entry.label}
+    for service in table.values():
+        world.router.route(service.cluster_ip(family), None)
 
 
 @BOTH
@@ -228,7 +248,7 @@ def test_two_services_and_one_source_port(world, table, family):
         socks = []
         for address in addresses:
             socks.append(packets.sock(asker.who, family, socket.SOCK_STREAM,
-                                      port=45000))
+                                      port=SOURCE_PORT))
             socks[-1].connect(address)
         for sock in socks:
             sock.sendall(b"hello\n")
