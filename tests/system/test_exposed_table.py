@@ -6,17 +6,19 @@ source the endpoint sees it, and that the answer takes the same way back.
 The lines themselves are support.exposed.World.want().
 """
 import collections
+import contextlib
 import errno
 import itertools
 import socket
 
 import pytest
 
-from support import packets
+from support import objects, packets
 from support.asking import REFUSED, SILENCE, Answer, Question, check
 from support.cluster import FAMILIES
-from support.exposed import Asker, Exposed, World
-from support.traffic import converse
+from support.exposed import NAMESPACE, Asker, Exposed, World
+from support.traffic import Server, converse
+from support.wait import wait_for
 
 MODES = {"encap": {"subnets": "ab"},
          "noEncap": {"mode": "noEncap", "subnets": "ab"},
@@ -233,6 +235,165 @@ def test_an_external_ip_that_is_a_nodes_address(world, family):
     # What is no Service's is the host's; at last, since UDP may be late.
     check(Question(a.who, *address(s), REFUSED) for a in world.askers()
           for s in made.values())
+
+
+def ways(world, service, asker, family):
+    """(address, port) of all by which a client reaches a Service: at home
+    all of them, from elsewhere what the first node leads in."""
+    first = world.nodes[0]
+    made = [((asker.node or first).of(family), service.node_port),
+            (service.external_ip(family), service.port),
+            (service.balanced_ip(family), service.port)]
+    if asker.node:
+        made.append((service.cluster_ip(family), service.port))
+    return made
+
+
+@pytest.fixture(name="service")
+def _service(world):
+    """One for a test to change, with an endpoint on each node; the first node
+    leads it in."""
+    made = Exposed(world, [world.pod(n) for n in range(len(world.nodes))])
+    for f in FAMILIES:
+        for ip in made.external_ip(f), made.balanced_ip(f):
+            world.lead(ip, world.nodes[0])
+    yield made
+    made.delete()
+    world.settle()
+
+
+@BOTH
+def test_h4_h8_a_balancers_address_is_left_alone_or_restricted(
+        world, service, family):
+    """ipMode Proxy: packets leave the node with destination and port
+    untouched.  Source ranges: for who is in them only."""
+    vip = service.balanced_ip(family)
+    world.lead(vip)
+    service.ingress = [{"ip": vip, "ipMode": "Proxy"}]
+    service.apply()
+    world.settle()
+    with world.capture() as capture:
+        check(Question(a.who, vip, service.port, Answer(
+            {"balancer": world.arriving(a, family)}), proto)
+              for a in at_home(world) for proto in PROTOS)
+    assert {f.inner.ports[1] for f in capture.of(vip)
+            if f.inner.dst == vip} == {service.port}
+
+    world.lead(vip, world.nodes[0])
+    near, far = world.outside_askers(family)[:2]
+    pod = Asker(world.nodes[-1].pods[1], world.nodes[-1], True)
+    service.ingress = [{"ip": vip}]
+    service.apply(loadBalancerSourceRanges=[
+        "%s/%d" % (ip, 32 if family == 4 else 128)
+        for ip in (near.source, pod.who.of(family))])
+    world.settle()
+    check(Question(a.who, vip, service.port, world.want(
+        a, a.node or world.nodes[0], family, service.endpoints, "Cluster")
+        if a.label in (near.label, pod.label) and a.source != far.source
+        else SILENCE, proto, a.source)
+        for a in (near, far, *at_home(world)) for proto in PROTOS)
+
+
+@BOTH
+def test_d18_a_client_keeps_its_endpoint_by_each_way(world, service, family):
+    """Wherever that is; pods and the outside, by new connections of either
+    address; from any node."""
+    service.apply(sessionAffinity="ClientIP")
+    world.settle()
+    pods = [a for a in at_home(world) if a.is_pod]
+    for asker in (*pods, *world.outside_askers(family)):
+        any_of = Answer({t.server: None for t in service.endpoints})
+        some = [Question(asker.who, host, port, any_of, "tcp", asker.source)
+                for host, port in ways(world, service, asker, family) * 4]
+        check(some)
+        assert len({q.got[0] for q in some}) == 1, [str(q) for q in some]
+
+
+def server_of(sock):
+    """Who answers to a datagram now: a name, or what went wrong."""
+    try:
+        sock.send(b"hello")
+        return sock.recv(1000).decode().split()[0]
+    except OSError as error:
+        return errno.errorcode.get(error.errno, "nobody")
+
+
+@BOTH
+def test_e1_e3_streams_follow_the_endpoint_by_each_way(world, service,
+                                                       family):
+    """From one node to the other, and away: by sockets that are never
+    closed, from everybody."""
+    with contextlib.ExitStack() as stack:
+        socks = []
+        for asker in world.askers():
+            for way in ways(world, service, asker, family):
+                socks.append(stack.enter_context(packets.sock(
+                    asker.who, family, timeout=0.3)))
+                socks[-1].connect(way)
+        for there in 0, -1, None:
+            service.endpoints = ([] if there is None
+                                 else [world.pod(there)])
+            service.apply()
+            world.settle()
+            want = (service.endpoints[0].server if service.endpoints
+                    else "ECONNREFUSED")
+            left = list(socks)
+
+            def are_there():
+                left[:] = [s for s in left if server_of(s) != want]
+                return not left
+            wait_for(are_there, 15, "all at " + want, lambda: "%s\n%s" % (
+                [s.getpeername() for s in left], world.dump()))
+
+
+FIRST, N_PORTS = 10000, 600     # Of each pod: more than one group takes.
+
+
+def test_d1_hundreds_of_endpoints_on_each_node(world):
+    """In groups of groups, by each way and from everybody."""
+    service, pods = Exposed(world), [n.pods[0] for n in world.nodes]
+    with contextlib.ExitStack() as stack:
+        for pod in pods:
+            stack.enter_context(Server(pod, pod.label, "--by-port", tcp=[
+                "%d-%d" % (FIRST, FIRST + N_PORTS - 1)]))
+        for f in FAMILIES:
+            for ip in service.external_ip(f), service.balanced_ip(f):
+                world.lead(ip, world.nodes[0])
+        with world.api.batch():
+            for f, n in itertools.product(FAMILIES, range(N_PORTS)):
+                world.api.apply(objects.slice_(
+                    NAMESPACE, service.name, [objects.endpoint(
+                        pod.of(f), node.node_name)
+                        for pod, node in zip(pods, world.nodes)],
+                    [(FIRST + n, "tcp")], name="%s-%d-%d" % (
+                        service.name, f, n)))
+        service.apply()
+        world.settle(60)
+        for f in FAMILIES:
+            some = [Question(a.who, host, port, Anybody(), "tcp")
+                    for a in world.askers()
+                    for host, port in ways(world, service, a, f) * 5]
+            check(some)
+            found = collections.Counter(q.got[0].split(":")[0] for q in some)
+            assert set(found) == {pod.label for pod in pods}
+            assert len({q.got[0] for q in some}) > 0.9 * len(some)
+    service.delete()
+    with world.api.batch():
+        for f, n in itertools.product(FAMILIES, range(N_PORTS)):
+            world.api.delete("endpointslices", NAMESPACE, "%s-%d-%d" % (
+                service.name, f, n))
+    world.settle()
+
+
+class Anybody(Answer):
+    """Whoever answers."""
+
+    def __init__(self):
+        super().__init__({})
+
+    def takes(self, server, source):
+        """Yes."""
+        return True
 
 
 @BOTH
