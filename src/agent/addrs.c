@@ -98,6 +98,17 @@ addrs_winner(const struct addrs *a, const struct addr *addr)
     return find_best(a, addr)->owner;
 }
 
+const struct addr *
+addr_owner_find_lost(const struct addr_owner *owner)
+{
+    for (size_t i = 0; i < owner->n; i++) {
+        if (owner->addrs[i].lost) {
+            return &owner->addrs[i];
+        }
+    }
+    return NULL;
+}
+
 /* Puts right who has what 'like' claims or claimed.  Owners but 'self' that
  * got or lost it are noted. */
 static void

@@ -72,6 +72,9 @@ void addrs_set(struct addrs *, struct addr_owner *owner, int64_t rank,
 bool addr_owner_lost(const struct addr_owner *owner,
                      const struct pipe_frontend *frontend);
 
+/* Returns the first address of 'owner' that another one has, or NULL. */
+const struct addr *addr_owner_find_lost(const struct addr_owner *owner);
+
 /* Takes the next owner that got or lost an address because of what another
  * one claims or claims no longer, or returns NULL. */
 struct addr_owner *addrs_pop_changed(struct addrs *);

@@ -45,7 +45,8 @@ struct services {
     struct addrs *addrs;  /* Who of them has which. */
     uint64_t n_changes;
     uint64_t n_affinity_changes;
-    size_t n_long; /* Units with a timeout that no flow can have. */
+    size_t n_long;   /* Units with a timeout that no flow can have. */
+    bool has_untold; /* There are conflicts to be told. */
 
     /* What services_take_addr_changes() hands out. */
     struct addr_change *changes;
@@ -161,28 +162,33 @@ services_find_winner(const struct services *s, const struct addr *addr)
     return unit_of_claims(addrs_winner(s->addrs, addr));
 }
 
-static const struct addr *
-find_lost(const struct unit *u)
+/* Two units may claim one address.  It is told when all have been rendered: an
+ * address that moves is for a moment claimed by both. */
+static void
+update_conflict(struct services *s, struct unit *u)
 {
-    for (size_t i = 0; i < u->claims.n; i++) {
-        if (u->claims.addrs[i].lost) {
-            return &u->claims.addrs[i];
-        }
-    }
-    return NULL;
+    bool conflict = addr_owner_find_lost(&u->claims) != NULL;
+
+    s->has_untold |= conflict && !u->told;
+    u->told &= conflict;
+    u->conflict = conflict;
 }
 
-/* Two units may claim one address. */
 static void
-update_conflict(const struct services *s, struct unit *u)
+tell_conflicts(struct services *s)
 {
-    const struct addr *lost = find_lost(u);
+    struct unit *u;
 
-    if (lost && !u->conflict) {
-        notice_conflict(s->kube, s->model, u, lost,
-                        services_find_winner(s, lost));
+    HMAP_FOR_EACH (u, id_node, &s->units) {
+        const struct addr *lost = addr_owner_find_lost(&u->claims);
+
+        if (lost && !u->told) {
+            notice_conflict(s->kube, s->model, u, lost,
+                            services_find_winner(s, lost));
+            u->told = true;
+        }
     }
-    u->conflict = lost;
+    s->has_untold = false;
 }
 
 /* Units. */
@@ -635,13 +641,17 @@ services_run(struct services *s, long long int deadline_ms)
     while ((ms = model_pop_dirty(s->model))) {
         services_render(s, ms);
         render_changed(s);
-        if (!(++n % DEADLINE_EVERY)) {
-            if (time_msec() >= deadline_ms) {
-                break;
-            }
+        if (!(++n % DEADLINE_EVERY) && time_msec() >= deadline_ms) {
+            break;
         }
     }
-    return !model_has_dirty(s->model);
+    if (model_has_dirty(s->model)) {
+        return false;
+    }
+    if (s->has_untold) {
+        tell_conflicts(s);
+    }
+    return true;
 }
 
 uint64_t

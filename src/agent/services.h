@@ -45,6 +45,7 @@ struct unit {
                                 * that are lost to others are left out of what
                                 * is rendered. */
     bool conflict;             /* Some are. */
+    bool told;                 /* And the owner has been told. */
 };
 
 /* Is told of each Service that is rendered, whether it is served or not; it
