@@ -473,6 +473,7 @@ set_rules(struct net *n, bool complete)
         .n_pod_cidrs = n->n_own_cidrs,
         .masquerade = !cfg->no_snat,
         .random_ports = cfg->snat_fully_random_ports,
+        .kept_mac = pipe_virtual_mac(),
         .complete = complete,
     };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <openvswitch/util.h>
+#include <packets.h>
 #include <util.h>
 
 #include "ofproxyd/host/host.h"
@@ -121,6 +122,14 @@ leads(const struct rules_want *w)
            || !ip_is_none(&w->node_port_ips[IP_V6]);
 }
 
+/* What the bridge gives back with the client's address. */
+static void
+put_kept(const struct rules_want *w, struct ds *ds)
+{
+    ds_put_format(ds, "    iifname \"%s\" ether saddr " ETH_ADDR_FMT " ",
+                  w->gateway, ETH_ADDR_ARGS(w->kept_mac));
+}
+
 static void
 put_raw_chains(const struct rules_want *w, struct ds *ds)
 {
@@ -135,6 +144,10 @@ put_raw_chains(const struct rules_want *w, struct ds *ds)
                       "    iifname \"%s\" ip saddr 127.0.0.0/8 counter "
                       "drop\n",
                       w->gateway, w->gateway);
+        /* It may have the same client and the same address as the connection
+         * that it belongs to, or as another one; answers are in no zone. */
+        put_kept(w, ds);
+        ds_put_format(ds, "ct original zone set %u\n", HOST_KEPT_ZONE);
     }
     if (w->notrack_port) {
         put_notrack(w, "saddr", "daddr", ds);
@@ -170,7 +183,8 @@ put_external(enum ip_family f, const char *condition, bool packet,
  * load balancer's with the balancer, ours in the switch; so its first packet
  * decides.  Of the others entries are removed instead (ctstale.h).  ICMP
  * errors, as about packets that are too big, go where their connection
- * does. */
+ * does.  Answers are led in by us only where the bridge has given requests
+ * back; so are errors about these. */
 static void
 put_marking(const struct rules_want *w, struct ds *ds)
 {
@@ -185,14 +199,19 @@ put_marking(const struct rules_want *w, struct ds *ds)
     ds_put_format(ds,
                   "    meta l4proto != udp meta l4proto != sctp "
                   "ct direction original ct mark & 0x%x != 0 "
+                  "meta mark set meta mark | 0x%x\n"
+                  "    ct direction reply ct mark & 0x%x != 0 "
                   "meta mark set meta mark | 0x%x\n  }\n",
-                  HOST_FWMARK, HOST_FWMARK);
+                  HOST_FWMARK, HOST_FWMARK, HOST_KEPT_CTMARK, HOST_FWMARK);
 }
 
 static void
 put_mark_chains(const struct rules_want *w, struct ds *ds)
 {
     open_chain("prerouting_mark", "filter", "prerouting", "mangle", ds);
+    put_kept(w, ds);
+    ds_put_format(ds, "ct state new counter ct mark set ct mark | 0x%x\n",
+                  HOST_KEPT_CTMARK);
     ds_put_format(ds, "    iifname \"%s\" accept\n", w->gateway);
     put_marking(w, ds);
     open_chain("output_mark", "route", "output", "mangle", ds);

@@ -21,6 +21,10 @@ static const struct build_mark hairpin_marks[] = {
     { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES }, /* Last. */
 };
 
+static const struct build_mark kept_marks[] = {
+    { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES },
+};
+
 /* In the zone of sources. */
 static const struct build_mark snat_marks[] = {
     { PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES },
@@ -185,6 +189,41 @@ render_snat_mark(struct build *b, enum ip_family family)
     build_done(b);
 }
 
+/* An endpoint of the host's that is to see its client: what goes back to the
+ * gateway port keeps its source, and the host knows by a MAC address
+ * (routing.c) that answers have to come here.  Until there is one, each packet
+ * is new. */
+static void
+render_kept_source(struct build *b, enum ip_family family)
+{
+    struct build_ct ct = {
+        .zone = build_zone(family),
+        .commit = true,
+        .next = PIPE_T_L2_FORWARDING,
+        .marks = kept_marks,
+        .n_marks = ARRAY_SIZE(kept_marks),
+        .copy_source = true,
+    };
+
+    build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_HIGH);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+    build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
+    build_match_field(b, PIPE_F_KEEPS_SOURCE, PIPE_V_KEEPS_SOURCE_YES);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+
+    build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_HIGH);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES);
+    build_match_field(b, PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_NO);
+    build_goto(b, PIPE_T_L2_FORWARDING);
+    build_done(b);
+}
+
 /* Begins a flow of SNAT, for hairpins or for other connections that
  * SNATMark has marked. */
 static void
@@ -316,6 +355,7 @@ conntrack_render_node(const struct pipe_node *node, struct build *b)
         render_zone(b, f);
         render_state(b, f);
         render_snat_mark(b, f);
+        render_kept_source(b, f);
         render_snat(b, f, gateway_ip);
         render_snat_known(b, f);
         render_commit(b, f, false);

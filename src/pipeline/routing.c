@@ -151,16 +151,30 @@ render_l2_tunnel(const struct pipe_node *node, struct build *b)
     build_done(b);
 }
 
+/* The virtual MAC address as the source tells the host that this client's
+ * address is not the bridge's, and that answers have to come here. */
+static void
+render_hairpin(struct build *b, bool kept_source)
+{
+    build_flow(b, PIPE_T_OUTPUT, PIPE_PRIO_HIGH);
+    build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES);
+    build_match_field(b, PIPE_F_CT_SNAT,
+                      kept_source ? PIPE_V_CT_SNAT_NO : PIPE_V_CT_SNAT_YES);
+    build_match_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
+    if (kept_source) {
+        build_set_eth_src(b, pipe_virtual_mac());
+    }
+    ofpact_put_OUTPUT(&b->ofpacts)->port = OFPP_IN_PORT;
+    build_done(b);
+}
+
 static void
 render_output(struct build *b)
 {
     struct ofpact_output_reg *output;
 
-    build_flow(b, PIPE_T_OUTPUT, PIPE_PRIO_HIGH);
-    build_match_field(b, PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES);
-    build_match_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
-    ofpact_put_OUTPUT(&b->ofpacts)->port = OFPP_IN_PORT;
-    build_done(b);
+    render_hairpin(b, false);
+    render_hairpin(b, true);
 
     build_flow(b, PIPE_T_OUTPUT, PIPE_PRIO_NORMAL);
     build_match_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);

@@ -17,9 +17,9 @@
  * A connection from outside to an address for clients outside is marked where
  * the policy is Cluster, and gets a source address of this node (conntrack.c):
  * the endpoint may be anywhere, and its answers have to come back here.  With
- * policy Local the source stays.  Local pods and the node itself are not from
- * outside: with policy Local they get the endpoints of policy Cluster
- * (kube-proxy calls that a short-circuit). */
+ * policy Local the source stays, and is marked to.  Local pods and the node
+ * itself are not from outside: with policy Local they get the endpoints of
+ * policy Cluster (kube-proxy calls that a short-circuit). */
 
 #include "build.h"
 
@@ -91,7 +91,7 @@ build_reject(struct build *b)
 /* What a flow of ServiceLB does for one way to a frontend. */
 struct way {
     enum pipe_scope scope; /* Whose target. */
-    bool snat;
+    bool snat, keeps_source;
 };
 
 static void
@@ -103,6 +103,9 @@ build_select(const struct pipe_service *svc, const struct way *way,
     build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
     if (way->snat) {
         build_set_field(b, PIPE_F_TO_EXTERNAL, PIPE_V_TO_EXTERNAL_YES);
+    }
+    if (way->keeps_source) {
+        build_set_field(b, PIPE_F_KEEPS_SOURCE, PIPE_V_KEEPS_SOURCE_YES);
     }
     if (svc->affinity_s) {
         affinity_build_lookup(b, group_id);
@@ -141,6 +144,7 @@ usual_way(const struct pipe_frontend *frontend)
     struct way way = {
         .scope = frontend->scope,
         .snat = is_for_outside(frontend) && !has_short_circuit(frontend),
+        .keeps_source = has_short_circuit(frontend),
     };
 
     return way;
@@ -188,7 +192,7 @@ render_frontend(const struct pipe_service *svc,
     build_done(b);
 
     if (has_short_circuit(frontend)) {
-        way.scope = PIPE_SCOPE_CLUSTER;
+        way = (struct way){ .scope = PIPE_SCOPE_CLUSTER };
         begin(svc, frontend, true, b);
         build_match_field(b, PIPE_F_EP_STATE, state);
         build_verdict(svc, &way, b);

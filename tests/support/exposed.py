@@ -336,8 +336,8 @@ class World(MultiCluster):
         for t in targets:
             if kept:
                 seen[t.server] = self.kept(asker, t, family)
-            elif t.pod and not at_home and (
-                    t.node is entry if inside else policy == "Local"):
+            elif not at_home and (t.pod and t.node is entry if inside
+                                  else policy == "Local"):
                 seen[t.server] = self.arriving(asker, family)
             else:
                 seen[t.server] = self.translated(entry, t, family)

@@ -16,7 +16,8 @@ import pytest
 from support import objects, packets
 from support.asking import REFUSED, SILENCE, Answer, Question, check
 from support.cluster import FAMILIES
-from support.exposed import NAMESPACE, Asker, Exposed, World
+from support.exposed import (HOST_PORT, NAMESPACE, Asker, Exposed,
+                             World)
 from support.traffic import Server, converse
 from support.wait import wait_for
 
@@ -26,7 +27,7 @@ MODES = {"encap": {"subnets": "ab"},
          "networkPolicyOnly": {"mode": "networkPolicyOnly", "subnets": "ab",
                                "outside_knows": True}}
 POLICIES = ("Cluster", "Local")
-SETS = ("spread", "far", "hosts", "none")
+SETS = ("spread", "far", "hosts", "mixed", "none")
 PROTOS = ("tcp", "udp")
 REPEATS = 3                     # Where one of several endpoints may answer,
 MOST_ROUNDS = 10                # and of all questions, until all have.
@@ -39,7 +40,8 @@ def endpoint_sets(world):
     each = range(len(world.nodes))
     return {"spread": [world.pod(n) for n in each],
             "far": [world.pod(-1)],
-            "hosts": [world.host(n) for n in each], "none": []}
+            "hosts": [world.host(n) for n in each],
+            "mixed": [world.pod(0), world.host(0)], "none": []}
 
 
 @pytest.fixture(scope="module", name="world", params=MODES)
@@ -429,6 +431,45 @@ def test_the_host_uses_another_of_its_addresses(world, table, family):
             world, table, hosts,
             lambda s, a=address: (a(s, family), s.port), family,
             inside=address is Exposed.cluster_ip))
+
+
+@BOTH
+@pytest.mark.parametrize("affinity", ["None", "ClientIP"])
+def test_the_host_sees_its_clients_under_policy_local(world, family,
+                                                      affinity):
+    """Also if the client has connections by several ways and to the host
+    itself from one port at once, and where the Service's address and port
+    are the very ones that the host listens at."""
+    first, client = world.nodes[0], Asker(world.outside)
+    service = Exposed(world, [world.host(0)], externalTrafficPolicy="Local",
+                      sessionAffinity=affinity).apply()
+    world.lead(service.external_ip(family), first)
+    world.settle()
+    ways = [(service.external_ip(family), service.port),
+            (first.of(family), service.node_port),
+            (first.of(family), HOST_PORT)]
+    want = Answer({"host-n1": world.outside_address(family)})
+    check(Question(client.who, *way, want, proto)
+          for way in ways for proto in PROTOS)
+    socks = []
+    for way in ways:
+        socks.append(packets.sock(client.who, family, socket.SOCK_STREAM,
+                                  port=45000 + service.number))
+        socks[-1].connect(way)
+    for sock in socks:
+        with sock:
+            converse(sock, 100000)
+
+    same = Exposed(world, [world.host(0)], externalTrafficPolicy="Local",
+                   sessionAffinity=affinity)
+    same.port, same.external = HOST_PORT, [first.of(f) for f in FAMILIES]
+    same.apply()
+    world.settle()
+    check(Question(client.who, first.of(family), HOST_PORT, want, proto)
+          for proto in PROTOS)
+    for made in (service, same):
+        made.delete()
+    world.settle()
 
 
 def echoed(sock, data):

@@ -50,6 +50,7 @@ dual_stack(void)
         .masquerade = true,
         .notrack_port = 6081,
         .transport = { ip("192.0.2.1"), ip("2001:db8::1") },
+        .kept_mac = { { { 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff } } },
     };
 }
 

@@ -40,6 +40,14 @@
 #define HOST_FWMARK   0x20000000u
 #define HOST_RT_TABLE 2010201
 
+/* What the bridge has translated to an endpoint of the host and given back
+ * with the client's address: the bit of the connection's mark that leads the
+ * answers into the bridge, and the conntrack zone of the requests, since the
+ * same client may have a connection to that very address already.  Between
+ * Antrea's zones and the last one. */
+#define HOST_KEPT_CTMARK 0x10000000u
+#define HOST_KEPT_ZONE   65530
+
 struct host;
 
 struct host_route {

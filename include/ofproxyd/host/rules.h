@@ -16,7 +16,8 @@
  * host's own conntrack zone once it is there.
  *
  * NodePorts and external addresses are led into the bridge, by translation or
- * by a mark (docs/decisions/0008); of UDP and SCTP, connections are removed
+ * by a mark (docs/decisions/0008), and so are the host's answers to clients
+ * that came from there; of UDP and SCTP, connections are removed
  * from that zone that began before and would go on the wrong way.
  *
  * Names in the log, and never removes: what kube-proxy or Antrea have left
@@ -32,6 +33,7 @@
 #include <stdint.h>
 
 #include <openvswitch/dynamic-string.h>
+#include <openvswitch/types.h>
 
 #include "ofproxyd/base/err.h"
 #include "ofproxyd/base/ip.h"
@@ -49,6 +51,9 @@ struct rules_want {
      * address that is this node's; "::": NodePorts and external addresses are
      * not led into the bridge. */
     struct ip node_port_ips[N_IP_FAMILIES];
+    struct eth_addr kept_mac; /* Sender of what the bridge gives back with the
+                               * client's address: answers to it are led into
+                               * the bridge. */
 
     const struct cidr *pod_cidrs; /* This node's. */
     size_t n_pod_cidrs;
