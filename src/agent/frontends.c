@@ -248,6 +248,17 @@ choose_of_node(const struct chooser *c)
     }
 }
 
+static size_t
+count_udp_ports(const struct svc *svc)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < svc->n_ports; i++) {
+        n += svc->ports[i].proto == PROTO_UDP;
+    }
+    return n;
+}
+
 static bool
 is_restricted(const struct frontends *f)
 {
@@ -267,6 +278,7 @@ frontends_choose(const struct frontends_env *env, const struct svc *svc,
     struct chooser c = { env, svc, family, max, ret };
 
     *ret = (struct frontends){
+        .n_udp_ports = count_udp_ports(svc),
         .serves_node_ports = env->cfg->antrea_proxy_proxy_all,
         .external_scope = svc_external_policy_is_local(svc)
                               ? PIPE_SCOPE_LOCAL

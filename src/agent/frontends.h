@@ -48,6 +48,8 @@ struct frontends {
     size_t n_source_ranges;
     bool node_in_ranges;
 
+    size_t n_udp_ports; /* Of the Service. */
+
     bool uses_node_ips; /* Other addresses of the node might give another
                          * answer. */
     size_t n_left_out;  /* External addresses that are one too many, the API

@@ -4,17 +4,6 @@
 
 #include "portsvc.h"
 
-static bool
-is_only_udp_port(const struct svc *svc, const struct svc_port *port)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < svc->n_ports; i++) {
-        n += svc->ports[i].proto == PROTO_UDP;
-    }
-    return port->proto == PROTO_UDP && n == 1;
-}
-
 struct pipe_service
 portsvc_frame(const struct svc *svc, const struct svc_port *port,
               const struct frontends *frontends)
@@ -28,7 +17,8 @@ portsvc_frame(const struct svc *svc, const struct svc_port *port,
         .source_ranges = frontends->source_ranges,
         .n_source_ranges = frontends->n_source_ranges,
         .node_in_ranges = frontends->node_in_ranges,
-        .takes_fragments = is_only_udp_port(svc, port),
+        .takes_fragments =
+            port->proto == PROTO_UDP && frontends->n_udp_ports == 1,
     };
 }
 

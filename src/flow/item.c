@@ -26,6 +26,8 @@
 #include <openvswitch/util.h>
 #include <string.h>
 
+#include "ofproxyd/base/ip.h"
+
 struct fitem {
     uint32_t n_refs;
     uint32_t hash; /* Of the key. */
@@ -228,24 +230,53 @@ fitem_priority(const struct fitem *item)
     return item->kind == FITEM_FLOW ? ntohs(flow_body(item)->priority) : 0;
 }
 
-uint8_t
-fitem_nw_proto(const struct fitem *item)
-{
-    /* OXM_OF_IP_PROTO, without a mask: class, field and length. */
-    static const uint8_t header[] = { 0x80, 0x00, 10 << 1, 1 };
-    const uint8_t *p, *end;
-
-    if (item->kind != FITEM_FLOW) {
-        return 0;
+/* Header of an OXM field of the basic class, without a mask: class, field and
+ * length. */
+#define OXM_HEADER(FIELD, LEN)        \
+    {                                 \
+        0x80, 0x00, (FIELD) << 1, LEN \
     }
-    p = item->bytes + FLOW_MATCH_OFS;
-    end = p + flow_match_len(item);
-    for (p += 4; end - p > 4; p += 4 + p[3]) {
-        if (!memcmp(p, header, sizeof header)) {
-            return p[4];
+
+/* Returns where in the bytes of the flow 'item' the value of the match field
+ * with 'header' begins, or 0 if it has none. */
+static size_t
+find_field(const struct fitem *item, const uint8_t header[4])
+{
+    size_t end = FLOW_MATCH_OFS + flow_match_len(item);
+
+    for (size_t ofs = FLOW_MATCH_OFS + 4; ofs + 4 < end;
+         ofs += 4 + item->bytes[ofs + 3]) {
+        if (!memcmp(item->bytes + ofs, header, 4)) {
+            return ofs + 4;
         }
     }
     return 0;
+}
+
+uint8_t
+fitem_nw_proto(const struct fitem *item)
+{
+    static const uint8_t header[] = OXM_HEADER(10, 1);
+    size_t ofs = item->kind == FITEM_FLOW ? find_field(item, header) : 0;
+
+    return ofs ? item->bytes[ofs] : 0;
+}
+
+struct fitem *
+fitem_with_dst(const struct fitem *like, const struct ip *dst)
+{
+    static const uint8_t v4[] = OXM_HEADER(12, 4), v6[] = OXM_HEADER(27, 16);
+    bool is_v4 = ip_family(dst) == IP_V4;
+    size_t ofs = find_field(like, is_v4 ? v4 : v6);
+    struct fitem *item = xmemdup(like, sizeof *like + like->size);
+    ovs_be32 v4_dst = is_v4 ? ip_v4(dst) : 0;
+
+    ovs_assert(ofs);
+    memcpy(item->bytes + ofs, is_v4 ? (void *) &v4_dst : (void *) &dst->in6,
+           is_v4 ? sizeof v4_dst : sizeof dst->in6);
+    item->n_refs = 1;
+    item->hash = hash_key(item);
+    return item;
 }
 
 size_t

@@ -97,13 +97,15 @@ compare_candidates(const void *a_, const void *b_)
     return cmp ? cmp : compare_rank(a, b);
 }
 
-/* The slice's port for 'port', or NULL.  They match by name and protocol; the
- * numbers have nothing to do with each other. */
+/* The slice's port for 'port', the n-th of its Service, or NULL.  They match
+ * by name and protocol; the numbers have nothing to do with each other.  The
+ * order is nearly always the same, so that it is found at once also where
+ * there are thousands. */
 static const struct slice_port *
-match_port(const struct slice *slice, const struct svc_port *port)
+match_port(const struct slice *slice, const struct svc_port *port, size_t n)
 {
     for (size_t i = 0; i < slice->n_ports; i++) {
-        const struct slice_port *p = &slice->ports[i];
+        const struct slice_port *p = &slice->ports[(n + i) % slice->n_ports];
 
         if (p->proto == port->proto && !strcmp(p->name, port->name)) {
             return p;
@@ -131,7 +133,9 @@ collect(const struct model_service *ms, const struct svc_port *port,
         const struct slice *slice = m->slice;
         const struct slice_port *p;
 
-        p = slice->family == family ? match_port(slice, port) : NULL;
+        p = slice->family == family
+                ? match_port(slice, port, port - ms->svc->ports)
+                : NULL;
         for (size_t i = 0; p && i < slice->n_endpoints; i++) {
             const struct slice_endpoint *ep = &slice->endpoints[i];
 
@@ -399,7 +403,7 @@ slice_reason(const struct slice *slice, const struct svc_port *port,
 {
     if (slice->family != family) {
         return EPS_OTHER_FAMILY;
-    } else if (match_port(slice, port)) {
+    } else if (match_port(slice, port, 0)) {
         return EPS_USED;
     }
     for (size_t i = 0; i < slice->n_ports; i++) {

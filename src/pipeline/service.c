@@ -244,6 +244,39 @@ scope_is_used(const struct pipe_service *svc, enum pipe_scope scope)
     return false;
 }
 
+/* Do the two differ by their address alone?  A NodePort has none. */
+static bool
+differ_by_address(const struct pipe_frontend *a, const struct pipe_frontend *b)
+{
+    return a->kind == PIPE_EXTERNAL && b->kind == PIPE_EXTERNAL
+           && a->port == b->port && a->scope == b->scope
+           && a->restricted == b->restricted;
+}
+
+static void
+render_frontends(const struct pipe_service *svc, struct build *b)
+{
+    size_t first = 0; /* Of the items of the frontend before. */
+
+    for (size_t i = 0; i < svc->n_frontends; i++) {
+        const struct pipe_frontend *frontend = &svc->frontends[i];
+        size_t n = b->out->n;
+
+        if (i && differ_by_address(&frontend[-1], frontend)) {
+            for (size_t j = first; j < n; j++) {
+                fout_add(b->out,
+                         fitem_with_dst(b->out->items[j], &frontend->ip));
+            }
+        } else {
+            render_frontend(svc, frontend, b);
+            if (svc->takes_fragments && frontend->kind == PIPE_CLUSTER_IP) {
+                render_fragments(svc, frontend, b);
+            }
+        }
+        first = n;
+    }
+}
+
 int
 pipe_render_service(const struct pipe_service *svc, struct fout *out,
                     struct err *err)
@@ -252,13 +285,7 @@ pipe_render_service(const struct pipe_service *svc, struct fout *out,
     int error = 0;
 
     build_init(&b, out, cookie_make(COOKIE_SERVICE, svc->object_id));
-    for (size_t i = 0; i < svc->n_frontends; i++) {
-        render_frontend(svc, &svc->frontends[i], &b);
-        if (svc->takes_fragments
-            && svc->frontends[i].kind == PIPE_CLUSTER_IP) {
-            render_fragments(svc, &svc->frontends[i], &b);
-        }
-    }
+    render_frontends(svc, &b);
     ranges_render(svc, &b);
     for (int scope = 0; scope < N_PIPE_SCOPES; scope++) {
         if (scope_is_used(svc, scope)) {

@@ -581,6 +581,65 @@ the_stable_hash_does_not_change(void **state)
     assert_int_equal(stable_hash("", 0, 0), 0xab3e7c0b);
 }
 
+static bool
+has_item(const struct fout *out, const struct fitem *item)
+{
+    for (size_t i = 0; i < out->n; i++) {
+        if (fitem_equals(out->items[i], item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of each family, policy, with and without source ranges and affinity; the two
+ * addresses differ in every byte. */
+static void
+addresses_render_together_as_they_do_alone(void **state)
+{
+    static const char *const ips[N_IP_FAMILIES][2] = {
+        [IP_V4] = { "198.51.100.7", "203.0.113.250" },
+        [IP_V6] = { "2001:db8:3::10", "fd12:3456:789a:bcde:f012:3456:789a:1" },
+    };
+
+    (void) state;
+    for (unsigned int i = 0; i < 16; i++) {
+        enum ip_family family = i & 1 ? IP_V6 : IP_V4;
+        struct eps *eps = pipefix_eps(family, 3);
+        struct pipe_target target = { PIPE_SELECT, eps, 3 };
+        struct pipe_frontend f[2], unused;
+        struct fout both = FOUT_INIT, alone = FOUT_INIT;
+        struct pipe_service svc;
+
+        pipefix_service(family, PROTO_TCP, target, &unused, &svc);
+        svc.targets[PIPE_SCOPE_LOCAL] = target;
+        svc.affinity_s = i & 2 ? 600 : 0;
+        for (size_t j = 0; j < 2; j++) {
+            f[j] = (struct pipe_frontend){
+                .kind = PIPE_EXTERNAL,
+                .ip = ip(ips[family][j]),
+                .port = 443,
+                .scope = i & 4 ? PIPE_SCOPE_LOCAL : PIPE_SCOPE_CLUSTER,
+                .restricted = i & 8,
+            };
+        }
+        svc.frontends = f;
+        svc.n_frontends = 2;
+        assert_int_equal(pipe_render_service(&svc, &both, NULL), 0);
+        svc.n_frontends = 1;
+        for (size_t j = 0; j < 2; j++) {
+            svc.frontends = &f[j];
+            assert_int_equal(pipe_render_service(&svc, &alone, NULL), 0);
+            for (size_t k = 0; k < alone.n; k++) {
+                assert_true(has_item(&both, alone.items[k]));
+            }
+            fout_clear(&alone);
+        }
+        fout_clear(&both);
+        free(eps);
+    }
+}
+
 static void
 rest_of_a_cluster_ip_is_rejected(void **state)
 {
@@ -610,6 +669,7 @@ main(void)
         cmocka_unit_test(service_renders_as_expected),
         cmocka_unit_test(scopes_have_groups_of_their_own),
         cmocka_unit_test(frontends_for_outside_render_as_expected),
+        cmocka_unit_test(addresses_render_together_as_they_do_alone),
         cmocka_unit_test(rest_of_a_cluster_ip_is_rejected),
         cmocka_unit_test(node_ports_are_marked_on_the_addresses_of_the_node),
         cmocka_unit_test(too_many_endpoints_are_cut_off_and_said_so),

@@ -48,8 +48,8 @@ struct eps_place {
  * Valid until the model changes. */
 struct eps_place eps_own_place(const struct model *model);
 
-/* Chooses for port 'port' of 'ms->svc', which must not be NULL, in 'family',
- * on the node 'here'.  '*ret' is the caller's to eps_choice_uninit(). */
+/* Chooses for 'port', one of the ports of 'ms->svc', in 'family', on the node
+ * 'here'.  '*ret' is the caller's to eps_choice_uninit(). */
 void eps_choose(const struct model_service *ms, const struct svc_port *port,
                 enum ip_family family, const struct eps_place *here,
                 struct eps_choice *ret);
