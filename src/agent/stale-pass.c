@@ -7,12 +7,11 @@
  * another Service's, between two passes.
  *
  * How many passes?  A walk misses entries only if the table shrinks under it,
- * which it does when the entries have become a fifth of its slots or less;
- * each time it halves.  So at most some 17 walks over a table of 100 000 are
- * disturbed, whatever they are for, and a job of one request needs at most so
- * many (measured: 12 from 20 000 entries).  Those of many requests share them:
- * for one of them to be disturbed again and again, the table would have to
- * halve each time just when its turn comes. */
+ * which it does each time that the entries have become half as many.  So two
+ * passes are enough unless they halve meanwhile; and then a walk costs half as
+ * much.  As long as a pass is cheap, MAX_PASSES are made (measured: 12 are
+ * needed for 20 000 entries, all of them stale).  If one is not, they end as
+ * soon as the cost of a walk, which is measured, has stopped to fall. */
 
 #include <limits.h>
 #include <string.h>
@@ -35,11 +34,11 @@
 /* Jobs in passes: more wait. */
 #define MAX_ACTIVE 1000
 
-static unsigned int
-choose_n_passes(size_t n)
-{
-    return n < 4 ? 16 : n < 16 ? 12 : n < 64 ? 8 : n < 256 ? 6 : 4;
-}
+/* Half of them at once, the others over STALE_SPREAD_MS; */
+#define MAX_PASSES 16
+#define N_SPREAD   (MAX_PASSES / 2)
+/* which takes no longer if the switch is busy with one for so long. */
+#define CHEAP_US (STALE_SPREAD_MS * 1000 / DUTY / N_SPREAD)
 
 /* Claims. */
 
@@ -264,7 +263,8 @@ begin(struct stale *st, struct job *job, long long int now_ms)
     job->cursor = (struct cursor){ 0 };
     job->n_requests = 0;
     job->n_done = 0;
-    job->first_ms = job->next_ms = now_ms;
+    job->costs_us[1] = 0;
+    job->first_ms = job->next_ms = now_ms + STALE_GRACE_MS;
     if (is_urgent(job)) {
         ovs_list_push_front(&st->active, &job->list);
     } else {
@@ -312,47 +312,64 @@ begin_some(struct stale *st, long long int now_ms)
 
 /* Passes. */
 
+/* One that is not cheap is the last if it began late enough, and walks have
+ * not become cheaper by nearly a half since the one before began. */
+static bool
+is_last_pass(const struct stale *st, const struct job *job, bool cheap)
+{
+    return !job->n_requests || job->n_done >= MAX_PASSES
+           || (!cheap && job->began_ms >= job->first_ms + STALE_SPREAD_MS
+               && st->cost_us > job->costs_us[0] * 2 / 3);
+}
+
 static void
 end_pass(struct stale *st, struct job *job, long long int now_ms)
 {
+    size_t n_requests = MAX(job->n_requests, st->n_active);
+    bool cheap = n_requests * st->cost_us <= CHEAP_US;
+
     inherit(st, job);
-    if (!job->n_done++) {
-        job->n_passes = choose_n_passes(MAX(job->n_requests, st->n_active));
-    }
+    job->n_done++;
     ovs_list_remove(&job->list);
-    if (!job->n_requests || job->n_done >= job->n_passes) {
+    if (is_last_pass(st, job, cheap)) {
         stale_job_destroy(job);
         st->n_active--;
         return;
     }
-
-    unsigned int n_at_once = job->n_passes / 2;
-    unsigned int n_spread = job->n_passes - n_at_once;
-
-    job->next_ms =
-        job->n_done < n_at_once
-            ? now_ms
-            : job->first_ms
-                  + STALE_SPREAD_MS * (job->n_done - n_at_once + 1) / n_spread;
+    if (!cheap) {
+        job->next_ms = MAX(now_ms, job->first_ms + STALE_SPREAD_MS);
+    } else if (job->n_done < N_SPREAD) {
+        job->next_ms = now_ms;
+    } else {
+        job->next_ms =
+            job->first_ms
+            + STALE_SPREAD_MS * (job->n_done - N_SPREAD + 1) / N_SPREAD;
+    }
     job->cursor = (struct cursor){ 0 };
     job->n_requests = 0;
     ovs_list_push_back(&st->active, &job->list);
 }
 
-/* Writes requests of 'job' until 'max' or its pass's end. */
+/* Writes requests of 'job' until 'max' or its pass's end.  A pass ends with
+ * the first call that has none to write: by then their cost is known. */
 static size_t
 take_from(struct stale *st, struct job *job, long long int now_ms,
           struct ofconn_ct_flush *ret, size_t max)
 {
     size_t n = 0;
 
-    while (n < max) {
-        if (!next_request(st, job, &job->cursor, &ret[n])) {
-            end_pass(st, job, now_ms);
-            break;
-        }
+    if (!job->n_requests) {
+        job->began_ms = now_ms;
+        job->costs_us[0] = job->costs_us[1];
+        job->costs_us[1] = 0;
+    }
+    job->costs_us[1] = MAX(job->costs_us[1], st->cost_us);
+    while (n < max && next_request(st, job, &job->cursor, &ret[n])) {
         n++;
-        job->n_requests++;
+    }
+    job->n_requests += n;
+    if (!n) {
+        end_pass(st, job, now_ms);
     }
     return n;
 }
@@ -381,11 +398,13 @@ stale_take(struct stale *st, long long int now_ms, struct ofconn_ct_flush *ret,
            size_t max)
 {
     begin_some(st, now_ms);
-    if (now_ms < st->not_before_ms) {
+    if (!max || now_ms < st->not_before_ms) {
         return 0;
     }
     max = MIN(max, MAX(CHUNK_US / MAX(st->cost_us, 1), 1));
-    st->n_taken = take_from_all(st, now_ms, ret, max);
+    do {
+        st->n_taken = take_from_all(st, now_ms, ret, max);
+    } while (!st->n_taken && stale_next_ms(st) <= now_ms);
     st->n_requests += st->n_taken;
     return st->n_taken;
 }

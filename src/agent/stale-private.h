@@ -60,8 +60,10 @@ struct job {
     struct cursor cursor;
     size_t n_requests;   /* In this pass. */
     unsigned int n_done; /* Passes. */
-    unsigned int n_passes;
     long long int first_ms, next_ms;
+    long long int began_ms;    /* This pass. */
+    long long int costs_us[2]; /* A request's, at most, in the last pass and
+                                * in this one. */
 };
 
 struct stale {

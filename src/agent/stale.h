@@ -27,7 +27,11 @@
  * half of the entries when they are a large part of all (its table shrinks
  * under the walk; fixed in 3.4), and what its datapath has cached leads to the
  * old endpoint for up to some tenths of a second.  Half of the passes follow
- * each other at once, the others are spread over STALE_SPREAD_MS.
+ * each other at once, the others are spread over STALE_SPREAD_MS; where a pass
+ * costs much, it is two of them.
+ *
+ * Not before STALE_GRACE_MS: an answer whose connection is forgotten while it
+ * is on its way is lost.
  *
  * Cost: each request is a walk over the whole table by the switch's main
  * thread (0.35 us an entry).  How long it takes is measured; the requests are
@@ -45,7 +49,11 @@
 
 struct stale;
 
-/* From a job's first pass to its last. */
+/* From the confirmation to the first pass: for answers that are on their way,
+ * and the switch's caches. */
+#define STALE_GRACE_MS 50
+
+/* From a job's first pass to its last, at least. */
 #define STALE_SPREAD_MS 1000
 
 /* The flow table must live longer. */

@@ -214,12 +214,16 @@ format_request(const struct ofconn_ct_flush *r, struct ds *ds)
     }
 }
 
-/* Takes once. */
+/* Takes once, after the grace that the connections have. */
 static size_t
 take(struct fixture *f, struct ofconn_ct_flush *requests)
 {
     size_t n = stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX);
 
+    if (!n && stale_next_ms(f->st) <= f->now_ms + STALE_GRACE_MS) {
+        f->now_ms = stale_next_ms(f->st);
+        n = stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX);
+    }
     ds_clear(&f->text);
     for (size_t i = 0; i < n; i++) {
         format_request(&requests[i], &f->text);
@@ -509,6 +513,8 @@ a_lost_connection_loses_no_debt(void **state)
     say(f, 1, AT(1, 0), "ab", "ab");
     drain(f);
     say(f, 1, AT(1, 0), "a", "a");
+    assert_int_equal(stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX), 0);
+    f->now_ms += STALE_GRACE_MS;
     assert_int_equal(stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX), 1);
     flowtab_forget(f->ft);
     stale_lost(f->st);
@@ -523,8 +529,8 @@ passes_come_at_once_and_over_a_second(void **state)
 {
     struct ofconn_ct_flush requests[OFCONN_CT_MAX];
     struct fixture *f = *state;
-    long long int start_ms = f->now_ms;
-    unsigned int n_at_once = 0, n = 0;
+    long long int start_ms, last_ms = 0;
+    unsigned int n_at_once = 0, n;
 
     say(f, 1, AT(1, 0), "ab", "ab");
     drain(f);
@@ -534,19 +540,21 @@ passes_come_at_once_and_over_a_second(void **state)
         n_at_once++;
     }
     assert_int_equal(n_at_once, 8);
-    for (n = n_at_once; !is_idle(f); n++) {
-        f->now_ms = stale_next_ms(f->st);
-        assert_int_equal(take(f, requests), 1);
+    for (n = n_at_once; !is_idle(f); f->now_ms = stale_next_ms(f->st)) {
+        last_ms = f->now_ms;
+        n += take(f, requests);
     }
     assert_int_equal(n, 16);
-    assert_int_equal(f->now_ms, start_ms + STALE_SPREAD_MS);
+    assert_int_equal(last_ms, start_ms + STALE_GRACE_MS + STALE_SPREAD_MS);
 }
 
+/* One of 1000 endpoints stays.  The switch has 'n_others' connections, and
+ * 'n_each' to each of those that go. */
 static void
-the_switch_is_busy_for_a_quarter_of_the_time_at_most(void **state)
+run_costly(struct fixture *f, size_t n_each, size_t n_others,
+           size_t *ret_n_requests, long long int *ret_busy_us)
 {
     struct ofconn_ct_flush requests[OFCONN_CT_MAX];
-    struct fixture *f = *state;
     struct eps_list all = range(1, 1000), one = range(1, 1);
     long long int busy_us = 0, start_ms;
     size_t n_requests = 0;
@@ -557,6 +565,7 @@ the_switch_is_busy_for_a_quarter_of_the_time_at_most(void **state)
     start_ms = f->now_ms;
     for (;;) {
         size_t n = stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX);
+        long long int elapsed_us = 0;
 
         if (!n && is_idle(f)) {
             break;
@@ -564,20 +573,57 @@ the_switch_is_busy_for_a_quarter_of_the_time_at_most(void **state)
             f->now_ms = MAX(f->now_ms + 1, stale_next_ms(f->st));
             continue;
         }
-        /* A table of 20 000 entries. */
-        long long int elapsed_us = 7000 * n;
+        for (size_t i = 0; i < n; i++) {
+            size_t n_gone = MIN(n_requests, 999);
+
+            n_requests++;
+            elapsed_us += 10 + ((999 - n_gone) * n_each + n_others) * 35 / 100;
+        }
         busy_us += elapsed_us;
-        n_requests += n;
         f->now_ms += elapsed_us / 1000;
         stale_done(f->st, f->now_ms, elapsed_us);
         if (n_requests > 1000) {
-            assert_true(n <= 2);
+            assert_true(n <= 1 + 10000 * n / elapsed_us);
         }
     }
-    assert_int_equal(n_requests, 4 * 999);
-    assert_true(busy_us / 1000 * 39 / 10 < f->now_ms - start_ms);
+    if (n_others) { /* Else it takes no millisecond. */
+        assert_true(busy_us / 1000 * 37 / 10 < f->now_ms - start_ms);
+    }
+    *ret_n_requests = n_requests;
+    *ret_busy_us = busy_us;
     free(all.eps);
     free(one.eps);
+}
+
+static void
+the_switch_is_busy_for_a_quarter_of_the_time_at_most(void **state)
+{
+    long long int busy_us;
+    size_t n_requests;
+
+    run_costly(*state, 0, 100000, &n_requests, &busy_us);
+    assert_int_equal(n_requests, 2 * 999);
+}
+
+static void
+passes_go_on_while_the_table_shrinks(void **state)
+{
+    long long int busy_us;
+    size_t n_requests;
+
+    run_costly(*state, 100, 10000, &n_requests, &busy_us);
+    assert_int_equal(n_requests, 3 * 999);
+}
+
+static void
+of_cheap_passes_there_are_many(void **state)
+{
+    long long int busy_us;
+    size_t n_requests;
+
+    run_costly(*state, 100, 0, &n_requests, &busy_us);
+    assert_int_equal(n_requests, 16 * 999);
+    assert_true(busy_us < 1.1 * 999 * (999 * 100 * 0.35 / 2));
 }
 
 static void
@@ -600,6 +646,8 @@ what_the_switch_cannot_do_is_given_up(void **state)
     struct fixture *f = *state;
 
     say(f, 1, AT(1, 0), "a", "a");
+    stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX);
+    f->now_ms += STALE_GRACE_MS;
     assert_int_equal(stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX), 2);
     stale_give_up(f->st);
     assert_true(is_idle(f));
@@ -716,6 +764,8 @@ main(void)
         TEST(a_lost_connection_loses_no_debt),
         TEST(passes_come_at_once_and_over_a_second),
         TEST(the_switch_is_busy_for_a_quarter_of_the_time_at_most),
+        TEST(passes_go_on_while_the_table_shrinks),
+        TEST(of_cheap_passes_there_are_many),
         TEST(a_thousand_endpoints_to_none_are_one_request),
         TEST(what_the_switch_cannot_do_is_given_up),
         TEST(what_is_as_it_was_needs_nothing),
