@@ -284,6 +284,19 @@ is_stale(const struct ways *w)
            || memcmp(w->srcs, own_node(w)->gateway_ips, sizeof w->srcs);
 }
 
+/* 127.0.0.1 is served if it is a NodePort address; while the rules are those
+ * of an earlier run, as that one has left it. */
+static void
+set_localhost(struct ways *w)
+{
+    if (!rules_are_of_earlier_run(w->cfg.rules)) {
+        host_set_localhost(w->cfg.host,
+                           w->cfg.cfg->antrea_proxy_proxy_all
+                               && nodeips_state(w->cfg.nodeips)->localhost
+                               && rules_guard_localhost(w->cfg.rules));
+    }
+}
+
 void
 ways_run(struct ways *w)
 {
@@ -294,10 +307,8 @@ ways_run(struct ways *w)
     change_services(w, stale);
     if (w->cfg.cfg->antrea_proxy_proxy_all) {
         change_node_port_ips(w);
-        host_set_localhost(w->cfg.host,
-                           nodeips_state(w->cfg.nodeips)->localhost
-                               && rules_guard_localhost(w->cfg.rules));
     }
+    set_localhost(w);
     if (stale) {
         set_all(w);
         w->set = true;

@@ -61,7 +61,8 @@ struct host {
     bool wanted; /* There is something to keep. */
     bool forwarding;
     bool localhost;
-    char *uplink; /* Or NULL. */
+    bool localhost_known; /* False: it stays as it is. */
+    char *uplink;         /* Or NULL. */
     struct gwlink gw;
     struct markway markway;
     struct routes routes;
@@ -177,7 +178,8 @@ host_add_pod_link(struct host *h, const char *link)
 void
 host_set_localhost(struct host *h, bool localhost)
 {
-    if (h->localhost != localhost) {
+    if (!h->localhost_known || h->localhost != localhost) {
+        h->localhost_known = true;
         h->localhost = localhost;
         h->check = true;
         h->due_ms = time_msec();
@@ -291,7 +293,9 @@ check_all(struct host *h)
 
     if (!error) {
         procsys_tune_link(&h->procsys, h->gw.name, gwlink_wants_ipv6(&h->gw));
-        procsys_set_localhost(&h->procsys, h->gw.name, h->localhost);
+        if (h->localhost_known) {
+            procsys_set_localhost(&h->procsys, h->gw.name, h->localhost);
+        }
         error = gwlink_get_up(&h->gw, h->nl);
     }
     if (error) {

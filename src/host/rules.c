@@ -72,6 +72,7 @@ rules_create(void)
     ds_init(&r->text);
     ds_init(&r->written);
     ds_init(&r->kernel);
+    r->exists = true; /* Until the first check says otherwise. */
     r->drift_ms = LLONG_MAX;
     r->retry_ms = LLONG_MAX;
     r->last_ms = r->repair_ms = LLONG_MIN / 2;
@@ -592,4 +593,10 @@ rules_guard_localhost(const struct rules *r)
 {
     /* While another one takes its place, the one that is there counts. */
     return r->wanted && r->intact && r->guarded;
+}
+
+bool
+rules_are_of_earlier_run(const struct rules *r)
+{
+    return r->exists && !r->wrote && !r->failed;
 }

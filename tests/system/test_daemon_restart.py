@@ -6,14 +6,16 @@ import re
 
 import pytest
 
-from support import packets
+from support import objects, packets
 from support.cluster import NAMESPACE, PORT, at, lost_syns
 from support.ovs import STATS
+from support.traffic import Client, ask_once
 from support.wait import wait_for
 
 BOTH = pytest.mark.parametrize("family", [4, 6])
 HOW = pytest.mark.parametrize("hard", [True, False], ids=["kill", "term"])
 CLUSTER = {"n_pods": 4, "antreaProxy": {"proxyAll": True}}
+NODE_PORT = 30090
 
 
 @contextlib.contextmanager
@@ -171,3 +173,34 @@ def test_c25_connections_of_udp_are_remembered(cluster, family, hard):
         daemon.wait_synced()
         assert len(entries) == 1 and entry() == entries
         assert ask() == who
+
+
+@HOW
+def test_127_0_0_1_is_served_while_a_new_daemon_knows_nothing(cluster, hard):
+    """By what the last one has left, also if the API server is away."""
+    daemon, api, host = cluster.daemon, cluster.api, cluster.host
+    daemon.allow(r"\|(reflector|watcher|kube|http)\|WARN\|")
+    api.apply_all([
+        objects.service(NAMESPACE, "local", [objects.port(
+            PORT, "web", nodePort=NODE_PORT)], ["10.96.2.1"],
+                        type="NodePort"),
+        objects.slice_(NAMESPACE, "local", [objects.endpoint(
+            cluster.pods[1].of(4), "n1")], [(8080, "web")])])
+    wait_for(lambda: not ask_once(host, "127.0.0.1", NODE_PORT,
+                                  timeout=0.3)["n_failures"], 10,
+             "the NodePort", daemon)
+    daemon.wait_synced()
+    before = lost_syns(host)
+    with Client(host, "connect", "127.0.0.1", NODE_PORT,
+                interval=0.005) as traffic:
+        api.stop("rst")
+        daemon.restart(hard)
+        wait_for(lambda: "failing:" in daemon.appctl("sync"), 10,
+                 "what it says", daemon)
+        during = ask_once(host, "127.0.0.1", NODE_PORT, timeout=0.3)
+        api.start()
+        daemon.wait_synced(40)
+    assert not during["n_failures"] and not traffic.result["n_failures"]
+    assert lost_syns(host) == before
+    api.delete("services", NAMESPACE, "local")
+    api.delete("endpointslices", NAMESPACE, "local-abcde")

@@ -114,8 +114,8 @@ void host_unwant_route(struct host *, const struct cidr *dst);
 void host_add_pod_link(struct host *, const char *link);
 
 /* Whether connections from 127.0.0.1 are let out by the gateway and their
- * answers in (route_localnet); false at first.  Only to be set while nobody
- * else can reach that address by the gateway. */
+ * answers in (route_localnet); as an earlier run left it until this is called.
+ * Only to be set while nobody else can reach that address by the gateway. */
 void host_set_localhost(struct host *, bool);
 
 /* Does what can be done without blocking. */

@@ -105,6 +105,10 @@ void rules_remove_port(struct rules *, enum rules_set_id,
  * itself can reach 127.0.0.1 by the gateway, whatever the link's settings. */
 bool rules_guard_localhost(const struct rules *);
 
+/* True if the table in the kernel may be that of an earlier run, which stays
+ * as it is until all that is wanted is known. */
+bool rules_are_of_earlier_run(const struct rules *);
+
 /* Does what can be done without waiting. */
 void rules_run(struct rules *);
 /* Arranges for poll_block() to wake up when rules_run() has work. */
