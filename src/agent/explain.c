@@ -91,8 +91,10 @@ why_no_claim(const struct explainer *e, const struct address *address)
     } else if (ip_equals(&address->ip, &virtual)
                || ip_equals(&address->ip, &node_port)) {
         return "bridge and host use it between them";
+    } else if (IN6_IS_ADDR_LINKLOCAL(&address->ip.in6)) {
+        return "it is link-local";
     }
-    return "there are too many";
+    return "it is the API server's, or there are too many";
 }
 
 static void

@@ -115,14 +115,16 @@ compare_frontends(const void *a_, const void *b_)
 }
 
 /* Is 'ip' one by which the host leads packets to the bridge?  A Service that
- * claimed it would get what belongs to others. */
+ * claimed it would get what belongs to others.  Or one that means something
+ * else on each link, so that nobody's packets to it are led anywhere? */
 static bool
 is_reserved(const struct ip *ip)
 {
     struct ip node_port = pipe_node_port_ip(ip_family(ip));
     struct ip virtual = pipe_virtual_ip(ip_family(ip));
 
-    return ip_equals(ip, &node_port) || ip_equals(ip, &virtual);
+    return ip_equals(ip, &node_port) || ip_equals(ip, &virtual)
+           || IN6_IS_ADDR_LINKLOCAL(&ip->in6);
 }
 
 /* Would the Service stand between this node and the API server? */

@@ -53,8 +53,9 @@ struct frontends {
     bool uses_node_ips; /* Other addresses of the node might give another
                          * answer. */
     size_t n_left_out;  /* External addresses that are one too many, the API
-                         * server's, or that the bridge and the host need
-                         * between them; and ranges that are too many. */
+                         * server's, link-local (IPv6), or that the bridge and
+                         * the host need between them; and ranges that are too
+                         * many. */
 
     /* Private. */
     size_t n_of_all_ports;

@@ -39,10 +39,16 @@ notice_conflict(struct kube *kube, const struct model *model,
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 20);
     struct ds ds = DS_EMPTY_INITIALIZER;
+    struct ip of_node = pipe_node_port_ip(ip_family(&lost->ip));
     char ip[IP_STRLEN];
 
     unit_format(u, &ds);
-    if (lost->kind == PIPE_NODE_PORT) {
+    if (ip_equals(&lost->ip, &of_node)) {
+        ds_put_format(&ds,
+                      ": what reaches port %u at an address of this node from "
+                      "outside or from the node",
+                      lost->port);
+    } else if (lost->kind == PIPE_NODE_PORT) {
         ds_put_format(&ds, ": NodePort %u", lost->port);
     } else {
         ds_put_format(&ds, ": address %s, port %u",

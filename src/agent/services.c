@@ -437,11 +437,14 @@ choose_frontends(struct rendering *r)
         frontends_choose(&env, svc, f, frontends);
         r->e->uses_node_ips |= frontends->uses_node_ips;
         if (frontends->n_left_out) {
-            VLOG_WARN_RL(&rl,
-                         "Service %s: %zu external %s addresses or source "
-                         "ranges are left out",
-                         r->e->full_name, frontends->n_left_out,
-                         ip_family_name(f));
+            struct err err;
+
+            err_set(&err,
+                    "Service %s: %zu external %s addresses or source ranges "
+                    "are left out",
+                    r->e->full_name, frontends->n_left_out, ip_family_name(f));
+            VLOG_WARN_RL(&rl, "%s", err.msg);
+            notice_event(s->kube, r->ms, EVENT_LEFT_OUT, err.msg);
         }
     }
 }

@@ -11,7 +11,7 @@ import pytest
 
 from support import objects, proc
 from support.objects import endpoint, slice_
-from support.rig import Rig, own_node
+from support.rig import NODE_IP, Rig, own_node
 from support.wait import wait_for
 
 ON = {"antreaProxy": {"proxyAll": True}}
@@ -232,6 +232,36 @@ def test_a_conflict_is_an_event_of_the_loser(rig):
         "ns1/svc-a:/TCP (IPv4): address 198.51.100.7, port 80 belongs to "
         "ns1/svc-b:/TCP (IPv4), which comes first")
     assert "Events: 1 sent" in rig.daemon.appctl("sync")
+
+
+def test_two_addresses_of_the_node_are_one_from_outside(rig):
+    """The Event says so in words that are in no object."""
+    new, old = two_claims()
+    rig.daemon.allow("belongs to")
+    rig.ns.ip("addr", "add", "198.51.100.7/24", "dev", "eth0")
+    new["spec"]["externalIPs"] = [NODE_IP]
+    start(rig, new, old, **ON)
+    wait_for(lambda: rig.api.objects("events"), 10, "an Event", rig)
+    [event] = rig.api.objects("events")
+    assert event["reason"] == "AddressConflict"
+    assert event["regarding"]["name"] == "svc-a"
+    assert event["note"].startswith(
+        "ns1/svc-a:/TCP (IPv4): what reaches port 80 at an address of this "
+        "node from outside or from the node belongs to ns1/svc-b:/TCP (IPv4)")
+
+
+def test_an_address_that_is_left_out_is_an_event(rig):
+    """Also one that the API lets nobody have, and a load balancer may write
+    nevertheless."""
+    rig.daemon.allow("addresses or source ranges are left out")
+    text = start(rig, load_balancer([{"ip": "169.254.0.253"}]), **ON)
+    has(text, "load-balancer IP 169.254.0.253:80: not served: bridge and host "
+        "use it between them")
+    wait_for(lambda: rig.api.objects("events"), 10, "an Event", rig)
+    [event] = rig.api.objects("events")
+    assert event["reason"] == "InvalidPartLeftOut"
+    assert event["note"] == ("Service ns1/svc-a: 1 external IPv4 addresses or "
+                             "source ranges are left out")
 
 
 def test_no_right_to_send_events_changes_nothing(rig):

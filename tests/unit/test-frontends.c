@@ -286,6 +286,8 @@ what_leads_into_the_bridge_is_nobodys(void **state OVS_UNUSED)
                            .family = IP_V6)
                          .n_left_out,
                      2);
+    assert_int_equal(
+        CHECK("", .ingress = "fe80::5", .family = IP_V6).n_left_out, 1);
 }
 
 /* KEP-1860. */
