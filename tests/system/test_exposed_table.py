@@ -17,7 +17,7 @@ from support import objects, packets
 from support.asking import REFUSED, SILENCE, Answer, Question, check
 from support.cluster import FAMILIES
 from support.exposed import (HOST_PORT, NAMESPACE, Asker, Exposed,
-                             World)
+                             Target, World)
 from support.traffic import Server, converse
 from support.wait import wait_for
 
@@ -431,6 +431,28 @@ def test_the_host_uses_another_of_its_addresses(world, table, family):
             world, table, hosts,
             lambda s, a=address: (a(s, family), s.port), family,
             inside=address is Exposed.cluster_ip))
+
+
+class Deaf(Target):
+    """An endpoint of a host at a port that nobody serves."""
+    port = 9
+
+
+@BOTH
+def test_a_host_without_server_refuses_under_policy_local(world, family):
+    """The client gets the host's own RST or ICMP error, in the name of the
+    address that it asked."""
+    first = world.nodes[0]
+    service = Exposed(world, [Deaf(first)],
+                      externalTrafficPolicy="Local").apply()
+    world.lead(service.external_ip(family), first)
+    world.settle()
+    check(Question(world.outside, *way, REFUSED, proto)
+          for way in ((service.external_ip(family), service.port),
+                      (first.of(family), service.node_port))
+          for proto in PROTOS)
+    service.delete()
+    world.settle()
 
 
 @BOTH
