@@ -140,6 +140,14 @@ TRANSITIONS = {
         ([svc(), state(False, False, True)], {VIP: "reject"}),
         ([state(False, True, True)], {VIP: AT}),
         ([state(False, True, False)], {VIP: "reject"})],
+    "what a proxy does not read": [
+        ([svc(), eps(POD, "10.10.2.6")], {VIP: AT + ["10.10.2.6:8080"]}),
+        ([svc(type="LoadBalancer", loadBalancerClass="example.com/lb",
+              loadBalancerIP="203.0.113.9", trafficDistribution="PreferClose",
+              allocateLoadBalancerNodePorts=False, annotations={
+                  "service.kubernetes.io/topology-mode": "Auto",
+                  "service.kubernetes.io/topology-aware-hints": "auto"})],
+         {VIP: AT + ["10.10.2.6:8080"], "203.0.113.9": None})],
     "hints for nodes": [
         ([svc(), for_nodes("n1", "n2")], {VIP: AT}),
         ([for_nodes("n2", "n1")], {VIP: ["10.10.2.6:8080"]}),

@@ -12,7 +12,7 @@ from support import objects
 from support.objects import endpoint, slice_
 from support.rig import own_node
 
-VIP = "10.96.0.10"
+VIP, BALANCED = "10.96.0.10", "203.0.113.10"
 
 
 def test_a1_a_ready_pod_is_used_though_a_terminating_one_had_its_address(rig):
@@ -51,19 +51,22 @@ def test_a2_d20_two_ports_of_one_address_are_two_endpoints(rig):
 
 
 def test_a4_internal_and_external_policy_do_not_leak_into_each_other(rig):
-    """All endpoints are elsewhere: only the internal policy decides about
-    the cluster IP."""
+    """All endpoints are elsewhere: each policy decides about its own
+    addresses only."""
     def svc(internal, external):
         return objects.service(
             "ns1", "svc-a", type="LoadBalancer",
+            status={"loadBalancer": {"ingress": [{"ip": BALANCED}]}},
             internalTrafficPolicy=internal, externalTrafficPolicy=external)
 
+    rig.config["antreaProxy"] = {"proxyAll": True}
+    rig.daemon.write_config(**rig.config)
     rig.api.apply(slice_("ns1", "svc-a", [endpoint("10.10.2.5", "n2")]))
     rig.api.apply(svc("Local", "Cluster"))
     rig.start_daemon()
-    rig.wait_lookup(VIP, "drop")
+    rig.wait_lookup(VIP, "drop").wait_lookup(BALANCED, ["10.10.2.5:80"])
     rig.api.apply(svc("Cluster", "Local"))
-    rig.wait_lookup(VIP, ["10.10.2.5:80"])
+    rig.wait_lookup(VIP, ["10.10.2.5:80"]).wait_lookup(BALANCED, "drop")
     rig.check_cold_start()
 
 
@@ -139,6 +142,22 @@ def test_a17_ports_are_matched_by_name_only(rig, port, slice_port, found):
     rig.start_daemon()
     rig.wait_lookup(VIP, ["10.10.1.5:%d" % slice_port[1]] if found
                     else "reject")
+
+
+def test_a20_a_slice_of_names_leaves_the_others_alone(rig):
+    """It comes before them, and next to them."""
+    names = slice_("ns1", "svc-a", [endpoint("db.example.com")],
+                   family="FQDN", suffix="names")
+    rig.start_daemon()
+    rig.api.apply_all([names, objects.service("ns1", "svc-a")])
+    rig.wait_lookup(VIP, "reject")
+    rig.api.apply(slice_("ns1", "svc-a", ["10.10.1.5"]))
+    rig.wait_lookup(VIP, ["10.10.1.5:80"])
+    names["endpoints"] = None
+    rig.api.apply(names)
+    rig.api.apply(slice_("ns1", "svc-a", ["10.10.1.6"], suffix="more"))
+    rig.wait_lookup(VIP, ["10.10.1.5:80", "10.10.1.6:80"])
+    rig.check_cold_start()
 
 
 def test_a23_d16_each_family_gets_its_own_endpoints(rig):

@@ -15,7 +15,7 @@ from support.objects import endpoint, slice_
 from support.rig import is_ours, object_id_of, own_node
 
 VIP = "10.96.0.10"
-VIP6 = "2001:db8:96::10"
+VIP6, BALANCED = "2001:db8:96::10", "203.0.113.10"
 INVALID_GROUP = (6, 1)          # (type, code) of OFPT_ERROR.
 SEED = 7
 
@@ -59,27 +59,34 @@ def group_ids(rig):
             for g in rig.switch.dump_groups()}
 
 
-def test_b1_d03_policy_edits_never_name_a_missing_group(rig):
+@pytest.mark.parametrize("policy, address", [
+    ("internalTrafficPolicy", VIP), ("externalTrafficPolicy", BALANCED)])
+def test_b1_d03_policy_edits_never_name_a_missing_group(rig, policy, address):
     """100 of them, 0 to 5 ms apart, with an endpoint for each policy."""
+    def svc(value):
+        return objects.service(
+            "ns1", "svc-a", type="LoadBalancer",
+            status={"loadBalancer": {"ingress": [{"ip": BALANCED}]}},
+            **{policy: value})
+
     rng = random.Random(SEED)
+    rig.config["antreaProxy"] = {"proxyAll": True}
+    rig.daemon.write_config(**rig.config)
     rig.api.apply(slice_("ns1", "svc-a", [endpoint("10.10.1.5", "n1"),
                                           endpoint("10.10.2.5", "n2")]))
-    rig.api.apply(objects.service("ns1", "svc-a"))
+    rig.api.apply(svc("Cluster"))
     rig.start_daemon()
-    rig.wait_lookup(VIP, ["10.10.1.5:80", "10.10.2.5:80"])
+    rig.wait_lookup(address, ["10.10.1.5:80", "10.10.2.5:80"])
     present = group_ids(rig)
     rig.shim.clear()
     for i in range(100):
-        rig.api.apply(objects.service(
-            "ns1", "svc-a",
-            internalTrafficPolicy=("Local", "Cluster")[i % 2]))
+        rig.api.apply(svc(("Local", "Cluster")[i % 2]))
         time.sleep(rng.random() * .005)
-    rig.api.apply(objects.service("ns1", "svc-a",
-                                  internalTrafficPolicy="Local"))
-    rig.wait_lookup(VIP, ["10.10.1.5:80"])
+    rig.api.apply(svc("Local"))
+    rig.wait_lookup(address, ["10.10.1.5:80"])
     rig.check_cold_start()
     check_order(rig.shim, present)
-    assert len(rig.switch.dump_groups()) == 1
+    assert len(rig.switch.dump_groups()) == 2
 
 
 class Recreation:

@@ -18,6 +18,7 @@ from support.capture import Capture
 from support.cluster import FAMILIES
 from support.exposed import EXTERNAL, Asker, Exposed, World
 from support.multinode import host_of
+from support.traffic import Client
 from support.wait import wait_for
 
 MODES = {"encap": {"subnets": "ab"},
@@ -390,9 +391,18 @@ def test_thousands_of_source_ranges(world, service):
 
 @BOTH
 def test_the_policy_changes(world, service, family):
-    """Cluster, Local, and back; the source follows."""
+    """Cluster, Local, and back; the source follows, and no connection is
+    lost on the way."""
     vip, entry_node = service.balanced_ip(family), world.nodes[0]
     world.lead(vip, entry_node)
+    service.apply()
+    world.settle()
+    with Client(world.outside, "connect", vip, service.port,
+                interval=0.005) as traffic:
+        for policy in ("Local", "Cluster") * 10:
+            service.apply(externalTrafficPolicy=policy)
+            world.settle()
+    assert traffic.result["n_failures"] == 0, traffic.result["failures"]
     for policy in ("Cluster", "Local", "Cluster"):
         service.apply(externalTrafficPolicy=policy)
         world.settle()

@@ -47,7 +47,8 @@ put_svc(struct model *m, const char *name, uint16_t port, bool other)
 }
 
 /* A slice of svc-a: 'n' endpoints from address 'first' on, the last one of
- * them on n2 and the one before not ready. */
+ * them on n2 and the one before not ready: only that decides, whatever else
+ * their states are (services.md 2.4). */
 static void
 put_slice(struct model *m, const char *name, enum ip_family family, int first,
           int n)
@@ -60,7 +61,8 @@ put_slice(struct model *m, const char *name, enum ip_family family, int first,
             .ip = family == IP_V4 ? v4(0x0a0a0100 + first + i) : v6(first + i),
             .node = i == n - 1 ? "n2" : "n1",
             .ready = i != n - 2,
-            .serving = true,
+            .serving = i & 1,
+            .terminating = i != 2,
         };
     }
     model_put_slice(m, slice_pack(
