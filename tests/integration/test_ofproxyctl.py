@@ -54,7 +54,10 @@ def fixture_rig(tmp_path_factory):
             service("svc-big", 15),
             slice_("ns1", "svc-big", [
                 endpoint("10.11.%d.%d" % (n // 250, n % 250 + 1), "n2")
-                for n in range(990)])])
+                for n in range(990)]),
+            service("svc-some", 16),
+            slice_("ns1", "svc-some", ["10.12.0.%d" % n
+                                       for n in range(1, 41)])])
         rig.start_daemon()
         rig.switch.add_dummy_pod("pod-a", A, ofport=1)
         rig.switch.add_dummy_pod("pod-b", B, ofport=2)
@@ -179,13 +182,21 @@ def test_what_is_no_service_can_be_traced_too(rig):
     assert text.endswith("Result: leaves by pod on port 1 (ns1/pod-a)\n")
 
 
-def test_a_big_group_is_read_with_its_parts(rig):
-    """Some of its endpoints are printed."""
+def test_some_endpoints_of_a_group_are_told(rig):
+    """Where only the datapath selects: with the rest as a number."""
+    text = ctl.output(rig, "trace", "ns1/pod-b", "10.96.0.16:80")
+    assert "The group has 40 endpoints:\n  10.12.0.1:80\n" in text
+    assert "  and 20 more\n" in text
+    assert "Result: leaves by" in text
+
+
+def test_a_group_of_groups_is_followed(rig):
+    """By the switch itself."""
     text = ctl.output(rig, "trace", "ns1/pod-b", "10.96.0.15:80")
-    if "The group has" in text:
-        assert "The group has 990 endpoints:\n" in text
-        assert "  and 970 more\n" in text
-    assert "Service ns1/svc-big:/TCP (IPv4), policy Cluster" in text
+    unit = "Service ns1/svc-big:/TCP (IPv4), policy Cluster"
+    assert words(text).index(unit) < words(text).index(unit
+                                                       + ", a part of it")
+    assert "The group has" not in text and "Result: leaves by" in text
 
 
 @pytest.mark.parametrize("args, message", [

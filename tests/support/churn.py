@@ -558,15 +558,18 @@ class Churn:
             self._put(sl)
 
     def edit_hints(self):
-        """Zone hints for all, some or none of the endpoints."""
+        """Hints for zones or nodes, for all, some or none of the
+        endpoints."""
         sl = self._slice()
         if sl and sl["endpoints"]:
             share = self.rng.choice((0, 1, 1, 2))
+            field, names = self.rng.choice((
+                ("forZones", ZONES), ("forNodes", NODES[:3])))
             for endpoint in sl["endpoints"]:
                 endpoint.pop("hints", None)
                 if share and self.chance(share):
-                    endpoint["hints"] = {"forZones": [
-                        {"name": z} for z in self.rng.sample(ZONES, 1)]}
+                    endpoint["hints"] = {field: [
+                        {"name": self.rng.choice(names)}]}
             self._put(sl)
 
     def edit_slice_ports(self):
