@@ -424,6 +424,23 @@ def test_g4_health_checks_listen_on_addresses_of_node_ports_only(tmp_path):
     rig.check_quiet()
 
 
+@pytest.mark.parametrize("proxy", [
+    {"proxyAll": False},
+    {"proxyAll": True, "disableServiceHealthCheckServer": True}])
+def test_health_is_served_with_proxy_all_unless_it_is_disabled(tmp_path,
+                                                              proxy):
+    """Neither the node's nor that of Services; metrics are."""
+    with Rig(tmp_path / "rig", antreaProxy=proxy,
+             enablePrometheusMetrics=True) as rig:
+        rig.api.apply(own_node())
+        rig.api.apply(lb_service())
+        rig.start_daemon()
+        rig.wait_lookup("10.96.0.10", "reject")
+        assert listens(rig, METRICS) == [LOOPBACK]
+        assert listens(rig, HEALTH) == listens(rig, CHECK) == []
+    rig.check_quiet()
+
+
 def test_p10_packet_rules_that_fail_hold_up_no_flow(tmp_path):
     """Whatever goes wrong between daemon and kernel."""
     with Rig(tmp_path / "rig", antreaProxy={"proxyAll": True}) as rig:
