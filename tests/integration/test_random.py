@@ -9,12 +9,14 @@ SEEDS=n runs so many histories from SEED on.
 """
 import os
 import random
+import re
 
 import pytest
 
-from support import churn
+from support import churn, packets
+from support.attach import pod_mac
 from support.objects import cluster
-from support.rig import GATEWAY, Rig, is_ours
+from support.rig import GATEWAY, Rig, cookie_of, is_ours
 from support.wait import wait_for
 
 SEED = int(os.environ.get("SEED", "1"))
@@ -36,8 +38,11 @@ TROUBLE = {
     "delete_routes": 4, "steal_route": 3, "flush_rules": 3,
     "delete_members": 4, "add_member": 3, "delete_tunnel": 3,
     "flap_uplink": 3, "rename_uplink": 2, "flush_gateway": 3,
-    "move_uplink": 3,
+    "move_uplink": 3, "move_address": 4, "delete_marked_way": 3,
+    "clients": 8,
 }
+ADDRESSES = ["192.0.2.13/24", "203.0.113.1/32", "2001:db8:2::13/64"]
+LEARN = re.compile(r"learn\([^)]*cookie=0x([0-9a-f]+)")
 UPLINK_V6 = "2001:db8:2::11/64"
 SKIPPED = ["ns2/svc-9", "10.96.0.16", "2001:db8:96::1"]
 MODES = ("encap", "noEncap", "hybrid")
@@ -49,25 +54,6 @@ MESSAGES = ("open", "group put", "flow add", "flow delete-strict",
             "group delete", "barrier-request", "commit", "open-reply",
             "commit-reply", "barrier-reply", "flow reply",
             "group-desc reply")
-
-# What each trouble makes the daemon say.
-EXPECTED = (
-    r"\|WARN\|Dropped \d+ log messages",
-    r"\|net\|WARN\|Node ", r"\|local\|WARN\|Node ",
-    r"\|uplink\|WARN\|", r"\|(rules|routes|host|gwlink)\|WARN\|",
-    r"\|agent\|WARN\|there is no Node ",
-    r"\|notice\|WARN\|Service .*: (address|NodePort) .* belongs to ",
-    r"\|services\|WARN\|Service .* addresses or source ranges are left out",
-    r"\|kube\|WARN\|(services|endpointslices): an object is left out: ",
-    r"\|kube\|WARN\|(services|endpointslices|nodes|servicecidrs): .*",
-    r"\|svccidrs\|WARN\|networks of Services are left out:",
-    r"(serviceCIDR|ServiceCIDR) .* is not used: ",
-    r"\|ofconn\|WARN\|.*: (connection given up in state|can't connect)",
-    r"\|ofconn_bundle\|WARN\|.*: the switch refuses ",
-    r"\|report\|WARN\|.*: the switch refused it ",
-    r"\|ovsdb\|WARN\|",
-    r"\|reconnect\|WARN\|",
-)
 
 
 class Trouble:
@@ -298,8 +284,29 @@ class Trouble:
             ("add", "rule", "inet", "ofproxyd", "postrouting_nat",
              "ip", "saddr", "203.0.113.1", "accept"))))
 
+    def move_address(self):
+        """The node gets one more address, or loses it."""
+        address = self.rng.choice(ADDRESSES)
+        self._host("ip", "addr", self.rng.choice(("replace", "del")),
+                   address, "dev", "eth0",
+                   *(["nodad"] if ":" in address else []))
+
+    def delete_marked_way(self):
+        """The rule or the route of marked packets, or the next hop's
+        address."""
+        family = self.rng.choice(("-4", "-6"))
+        self._host("ip", family, *self.rng.choice((
+            ("rule", "del", "priority", "201"),
+            ("route", "flush", "table", "2010201"),
+            ("neigh", "flush", "nud", "permanent"))))
+
     def _member(self):
         return self.rng.choice((
+            ("node_ports_ipv4", "tcp . 30080"),
+            ("node_ports_ipv6", "udp . 31000"),
+            ("external_ipv4", "203.0.113.1 . tcp . 80"),
+            ("external_ipv6", "2001:db8:3::1 . udp . 53"),
+            ("node_port_addrs_ipv4", "192.0.2.13"),
             ("pod_cidrs_ipv4", "10.10.%d.0/24" % self.rng.randint(30, 35)),
             ("pod_cidrs_ipv4", "10.10.1.0/24"),
             ("pod_cidrs_ipv6", "2001:db8:10:%d::/64"
@@ -376,6 +383,21 @@ class Trouble:
         """And what uses them."""
         self._ofctl("del-meters")
 
+    # Clients.
+
+    def clients(self):
+        """Pods connect, and the switch learns of those that have affinity."""
+        mac = self.rig.gateway_mac()
+        for name, (addresses, *_) in sorted(self.rig.pods.items()) \
+                if mac else ():
+            self.switch.appctl("netdev-dummy/receive", name, *[
+                packets.eth(pod_mac(addresses[0]), mac, *packets.ip(
+                    addresses[":" in ip], ip, *data)).hex()
+                for ip in churn.V4 + churn.V6 for port in (53, 80, 443)
+                for data in (
+                    (packets.TCP, packets.tcp(1024, port, packets.SYN)),
+                    (packets.UDP, packets.udp(1024, port)))], check=False)
+
     # The OpenFlow connection.
 
     def _some_mod(self):
@@ -429,6 +451,15 @@ class Trouble:
                 for flow in self.switch.dump_flows() if not is_ours(flow)}
         assert kept == self.foreign
 
+    def check_learned(self):
+        """No client is remembered at an endpoint that is not in use."""
+        learn = LEARN.findall("".join(self.switch.dump_flows("table=14")))
+        learned = {"%x" % cookie_of(flow)
+                   for flow in self.switch.dump_flows("table=11")
+                   if "reg7=" in flow}
+        assert learned <= set(learn), learned - set(learn)
+        return len(learned)
+
 
 def run_spell(rng, objects, trouble):
     """Changes, with trouble in between, and the end of the trouble."""
@@ -452,15 +483,18 @@ def run_history(tmp_path, seed, n_steps, others=()):
     """One history; `others` are objects that stay as they are."""
     rng = random.Random(seed)
     proxy = {"proxyAll": True, "proxyLoadBalancerIPs": seed % 4 > 0,
-             "skipServices": SKIPPED if seed % 2 else []}
+             "skipServices": SKIPPED if seed % 2 else [],
+             "nodePortAddresses": [] if seed % 5 else ["192.0.2.8/29"]}
     with Rig(tmp_path, relay=True, antreaProxy=proxy,
              trafficEncapMode=MODES[seed % len(MODES)]) as rig:
         rig.ns.ip("addr", "add", UPLINK_V6, "dev", "eth0", "nodad")
-        rig.daemon.allow(*EXPECTED)
+        rig.daemon.allow(*churn.EXPECTED)
         rig.api.apply_all(others)
         objects = churn.Churn(rng, rig)
         trouble = Trouble(rng, rig, objects)
         rig.start_daemon()
+        for name in "p0", "p1":
+            rig.add_pod(name, churn.PODS[name], len(rig.pods) + 1)
         for i in range(0, n_steps, SPELL):
             print("seed %d, steps %d to %d:" % (seed, i, i + SPELL), end=" ")
             objects.done.clear()
@@ -471,8 +505,12 @@ def run_history(tmp_path, seed, n_steps, others=()):
             rig.check_cold_start(timeout=90)
             rig.wait_routes()
             trouble.check_foreign()
+            left = trouble.check_learned()
             if rng.randrange(2):
                 check_restart(rig)
+            trouble.clients()
+            print("clients remembered: %d, now %d" % (
+                left, trouble.check_learned()))
         rig.check_quiet()
 
 

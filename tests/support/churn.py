@@ -7,23 +7,19 @@ Each step is one method of Churn; Churn.step() takes one by chance.
 """
 import copy
 import json
+import re
 
 from support import objects
-from support.rig import NODE_IP, POD_CIDRS, PROXY_NAME
+from support.churnnodes import NODES, ZONES, NodeChurn
+from support.rig import NODE_IP, PROXY_NAME
 
 NAMESPACES = ("ns1", "ns2")
 SERVICES = ["svc-%d" % i for i in range(10)]
 SLICES = ["slice-%02d" % i for i in range(20)]
 V4 = ["10.96.0.%d" % i for i in range(1, 17)]
 V6 = ["2001:db8:96::%d" % i for i in range(1, 17)]
-# Of ServiceCIDRs: with all of those, with some, and one that can't be used.
-SERVICE_CIDRS = (["10.96.0.0/24", "2001:db8:96::/112"], ["10.96.0.0/29"],
-                 ["2001:db8:96::8/125"], ["10.96.0.8/29", "2001:db8:96::/125"],
-                 ["10.96.0.0/16", "2001:db8:2::/64"], ["203.0.113.0/30"])
 PORT_NAMES = ("a", "b", "c", "d")
 PROTOCOLS = ("TCP", "UDP", "SCTP")
-NODES = ("n1", "n2", "n3", None)
-ZONES = ("za", "zb", "zc")
 LARGE = (64, 65, 66, 300, 550, 551, 600, 700)
 PODS = {"p%d" % i: ("10.10.1.%d" % (i + 2), "2001:db8:10:1::%d" % (i + 2))
         for i in range(6)}
@@ -41,22 +37,8 @@ RANGES = ["198.51.100.0/24", " 198.51.100.7/24 ", "198.51.100.64/26",
 ALL_RANGES = ["0.0.0.0/0", "::/0", "203.0.113.7/0"]
 BAD_RANGES = ["198.51.100.0", "198.51.100.0/33", "", "x/8"]
 NODE_PORTS = (30080, 30081, 30082, 30083, 31000)
+HEALTH_PORTS = (32000, 32001, 32002)
 TIMEOUTS = (1, 60, 10800, 65535, 65536, 86400)
-
-# Other Nodes: few networks and addresses, some of them bad.
-PEERS = ["m%d" % i for i in range(1, 8)]
-PEER_V4 = ["10.10.%d.0/24" % i for i in range(30, 36)]
-PEER_V6 = ["2001:db8:10:%d::/64" % i for i in range(30, 36)]
-BAD_CIDRS = ["10.10.1.0/24", "10.10.1.128/25", "2001:db8:10::/48",
-             "0.0.0.0/0", "::/0", "192.0.2.0/24", "169.254.0.0/16",
-             "127.0.0.0/8", "10.10.32.0/22", "10.10.33.128/25",
-             "10.10.34.7/32", "fe80::/64", "240.0.0.0/4", "128.0.0.0/1"]
-PEER_ADDRESSES = ["192.0.2.%d" % i for i in range(21, 26)] + [
-    "198.51.100.%d" % i for i in range(21, 24)] + [
-    "2001:db8:2::%d" % i for i in range(21, 24)] + ["2001:db8:5::21"]
-BAD_ADDRESSES = ["192.0.2.11", "127.0.0.1", "fe80::1", "2001:db8:2::11",
-                 "0.0.0.0"]
-TRANSPORT = "node.antrea.io/transport-addresses"
 
 # Names of Service and slice methods, and how often each is to come.
 STEPS = {
@@ -66,17 +48,39 @@ STEPS = {
     "share_address": 2, "touch_service": 1,
     "edit_type": 6, "edit_node_ports": 6, "edit_external_ips": 6,
     "edit_ingress": 8, "edit_ranges": 5, "edit_external_policy": 5,
-    "edit_affinity": 5,
+    "edit_affinity": 5, "edit_health": 3, "finalize_service": 1,
     "replace_slice": 12, "delete_slice": 3, "recreate_slice": 3,
     "edit_endpoints": 14, "edit_conditions": 8, "edit_hints": 4,
     "edit_slice_ports": 3, "move_slice": 4, "share_endpoints": 4,
-    "large_slice": 1,
+    "large_slice": 1, "odd_slice": 2,
     "edit_zone": 3, "edit_pod_cidrs": 1, "edit_other_node": 3,
     "recreate_node": 1, "break_object": 2, "move_pod": 3,
     "put_peer": 10, "delete_peer": 4, "edit_peer_addresses": 6,
     "edit_peer_cidrs": 6, "annotate_peer": 4, "recreate_peer": 4,
     "swap_peers": 3, "hide_own_node": 1, "edit_service_cidr": 4,
 }
+# Those of Services and slices only.
+OBJECT_STEPS = {name: weight for name, weight in STEPS.items()
+                if not re.search("_node$|zone|peer|pod|cidr", name)}
+
+# What all of it makes the daemon say.
+EXPECTED = (
+    r"\|WARN\|Dropped \d+ log messages",
+    r"\|net\|WARN\|Node ", r"\|local\|WARN\|Node ",
+    r"\|uplink\|WARN\|", r"\|(rules|routes|host|gwlink)\|WARN\|",
+    r"\|agent\|WARN\|there is no Node ",
+    r"\|notice\|WARN\|Service .*: (address|NodePort) .* belongs to ",
+    r"\|services\|WARN\|Service .* addresses or source ranges are left out",
+    r"\|kube\|WARN\|(services|endpointslices): an object is left out: ",
+    r"\|kube\|WARN\|(services|endpointslices|nodes|servicecidrs): .*",
+    r"\|svccidrs\|WARN\|networks of Services are left out:",
+    r"(serviceCIDR|ServiceCIDR) .* is not used: ",
+    r"\|ofconn\|WARN\|.*: (connection given up in state|can't connect)",
+    r"\|ofconn_bundle\|WARN\|.*: the switch refuses ",
+    r"\|report\|WARN\|.*: the switch refused it ",
+    r"\|ovsdb\|WARN\|",
+    r"\|reconnect\|WARN\|",
+)
 
 
 def malformed(kind, namespace, name, choice):
@@ -98,7 +102,7 @@ def malformed(kind, namespace, name, choice):
     }[kind][choice]}).encode()
 
 
-class Churn:
+class Churn(NodeChurn):
     """Changes the objects of a support.rig.Rig, as `rng` decides."""
 
     def __init__(self, rng, rig):
@@ -111,9 +115,10 @@ class Churn:
         self.own_address = NODE_IP
         self._put_node(self._own_node())
 
-    def step(self):
-        """One random change."""
-        name, = self.rng.choices(list(STEPS), STEPS.values())
+    def step(self, steps=None):
+        """One random change; `steps`: of these, as STEPS are."""
+        steps = steps or STEPS
+        name, = self.rng.choices(list(steps), steps.values())
         self.done.append(name)
         getattr(self, name)()
 
@@ -418,6 +423,20 @@ class Churn:
                 ("Local", "Local", "Cluster"))
         self._change_service(change)
 
+    def edit_health(self):
+        """healthCheckNodePort, and the policy that it takes."""
+        def change(svc):
+            svc["spec"].update(
+                externalTrafficPolicy="Local",
+                healthCheckNodePort=self.rng.choice((0, *HEALTH_PORTS)))
+        self._change_service(change)
+
+    def finalize_service(self):
+        """It is to go once others have done what they have to do."""
+        def change(svc):
+            svc["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:09Z"
+        self._change_service(change)
+
     def edit_affinity(self):
         """On, off, or of another time."""
         self._change_service(self._set_affinity)
@@ -440,7 +459,8 @@ class Churn:
                 {"publishNotReadyAddresses": False},
                 {"sessionAffinity": "None"},
                 {"allocateLoadBalancerNodePorts": False},
-                {"trafficDistribution": "PreferClose"})))
+                {"trafficDistribution": self.rng.choice((
+                    "PreferClose", "PreferSameZone", "PreferSameNode"))})))
             self._put(svc)
 
     def swap_addresses(self):
@@ -558,18 +578,19 @@ class Churn:
             self._put(sl)
 
     def edit_hints(self):
-        """Hints for zones or nodes, for all, some or none of the
-        endpoints."""
+        """Hints for all, some or none of the endpoints: of zones, of nodes
+        or of both."""
         sl = self._slice()
         if sl and sl["endpoints"]:
             share = self.rng.choice((0, 1, 1, 2))
-            field, names = self.rng.choice((
-                ("forZones", ZONES), ("forNodes", NODES[:3])))
             for endpoint in sl["endpoints"]:
                 endpoint.pop("hints", None)
                 if share and self.chance(share):
-                    endpoint["hints"] = {field: [
-                        {"name": self.rng.choice(names)}]}
+                    endpoint["hints"] = {
+                        key: [{"name": self.rng.choice(names)}]
+                        for key, names in (("forZones", ZONES),
+                                           ("forNodes", NODES[:3]))
+                        if not self.chance(3)}
             self._put(sl)
 
     def edit_slice_ports(self):
@@ -596,6 +617,20 @@ class Churn:
                                       one["endpoints"] or [], 5))) or None
             self._put(other)
 
+    def odd_slice(self):
+        """Of names, of no Service, or made by somebody else."""
+        sl = self._new_slice(self.rng.choice(NAMESPACES),
+                             self.rng.choice(SLICES))
+        kind = self.rng.randrange(3)
+        if kind == 0:
+            sl.update(addressType="FQDN", endpoints=[
+                objects.endpoint("web.example.com")])
+        elif kind == 1:
+            del sl["metadata"]["labels"][objects.SERVICE_LABEL]
+        else:
+            sl["metadata"]["labels"][objects.MANAGED_BY] = "example.com"
+        self._put(sl)
+
     def large_slice(self):
         """As many endpoints as make a difference to the group."""
         sl = self._new_slice(self.rng.choice(NAMESPACES),
@@ -608,152 +643,6 @@ class Churn:
                 else "2001:db8:11::%x" % (i + 1), self.rng.choice(NODES))
             for i in range(n)]
         self._put(sl)
-
-    # Nodes.
-
-    def _own_node(self):
-        return objects.node("n1", POD_CIDRS, [self.own_address])
-
-    def move_own_node(self, address):
-        """Ours has another address now."""
-        self.own_address = address
-        node = copy.deepcopy(self.nodes["n1"])
-        node["status"] = self._own_node()["status"]
-        self._put_node(node)
-
-    def _put_node(self, node):
-        name = node["metadata"]["name"]
-        self.nodes[name] = node
-        self._hidden &= name != "n1"
-        self.api.apply(node)
-
-    def edit_zone(self):
-        """Of our node, which decides about hints."""
-        node = copy.deepcopy(self.nodes["n1"])
-        labels = node["metadata"]["labels"]
-        labels.pop(objects.ZONE_LABEL, None)
-        if not self.chance(4):
-            labels[objects.ZONE_LABEL] = self.rng.choice(ZONES)
-        self._put_node(node)
-
-    def edit_pod_cidrs(self):
-        """One family or both."""
-        node = copy.deepcopy(self.nodes["n1"])
-        cidrs = self.rng.choice((POD_CIDRS, POD_CIDRS[:1], POD_CIDRS[1:],
-                                 POD_CIDRS[::-1]))
-        node["spec"].update(podCIDR=cidrs[0], podCIDRs=list(cidrs))
-        self._put_node(node)
-
-    def edit_service_cidr(self):
-        """A network of Services comes, changes or goes."""
-        name = self.rng.choice(("kubernetes", "more"))
-        if self.chance(3):
-            self.api.delete("servicecidrs", "", name)
-        else:
-            self.api.apply(objects.service_cidr(
-                name, self.rng.choice(SERVICE_CIDRS)))
-
-    def edit_other_node(self):
-        """Nodes that are not ours."""
-        name = self.rng.choice(NODES[1:3])
-        if name in self.nodes and self.chance(2):
-            del self.nodes[name]
-            self.api.delete("nodes", "", name)
-        else:
-            self._put_node(objects.node(
-                name, ["10.10.2%s.0/24" % name[1]],
-                zone=self.rng.choice(ZONES)))
-
-    def _peer_cidrs(self):
-        cidrs = self.rng.choice((
-            [self.rng.choice(PEER_V4)], [self.rng.choice(PEER_V6)],
-            [self.rng.choice(PEER_V4), self.rng.choice(PEER_V6)], []))
-        if self.chance(6):
-            cidrs += self.some(BAD_CIDRS, 2)
-        if self.chance(20):
-            cidrs += ["10.11.%d.0/24" % i for i in range(11)]
-        return cidrs
-
-    def _peer_addresses(self):
-        addresses = self.some(PEER_ADDRESSES, 3)
-        if self.chance(5):
-            addresses += self.some(BAD_ADDRESSES, 2)
-        self.rng.shuffle(addresses)
-        return addresses
-
-    def _new_peer(self, name):
-        node = objects.node(name, self._peer_cidrs(), self._peer_addresses())
-        node["metadata"]["creationTimestamp"] = (
-            "2026-01-01T00:00:0%dZ" % self.rng.randrange(4))
-        return node
-
-    def _peer(self):
-        there = sorted(set(PEERS) & set(self.nodes))
-        return copy.deepcopy(self.nodes[self.rng.choice(there)]) \
-            if there else self._new_peer(self.rng.choice(PEERS))
-
-    def put_peer(self):
-        """Another Node comes, or is another one."""
-        self._put_node(self._new_peer(self.rng.choice(PEERS)))
-
-    def delete_peer(self):
-        """It goes."""
-        name = self._peer()["metadata"]["name"]
-        if self.nodes.pop(name, None):
-            self.api.delete("nodes", "", name)
-
-    def edit_peer_addresses(self):
-        """Its addresses change."""
-        node, new = self._peer(), self._new_peer("")
-        node["status"] = new["status"]
-        self._put_node(node)
-
-    def edit_peer_cidrs(self):
-        """Its pod networks change, which the API forbids."""
-        node, new = self._peer(), self._new_peer("")
-        node["spec"] = new["spec"]
-        self._put_node(node)
-
-    def annotate_peer(self):
-        """It says where it is reached."""
-        node = self._peer()
-        node["metadata"].pop("annotations", None)
-        if not self.chance(3):
-            node["metadata"]["annotations"] = {TRANSPORT: self.rng.choice((
-                ",".join(self._peer_addresses()), "nonsense", "",
-                self.rng.choice(PEER_ADDRESSES)))}
-        self._put_node(node)
-
-    def recreate_peer(self):
-        """Deleted and created at once under the same name."""
-        node = self._peer()
-        name = node["metadata"]["name"]
-        with self.api.batch():
-            if name in self.nodes:
-                self.api.delete("nodes", "", name)
-            self._put_node(node if self.chance(3) else self._new_peer(name))
-
-    def swap_peers(self):
-        """Two exchange their pod networks."""
-        one, other = self._peer(), self._peer()
-        one["spec"], other["spec"] = other["spec"], one["spec"]
-        self._put_node(one)
-        if one["metadata"]["name"] != other["metadata"]["name"]:
-            self._put_node(other)
-
-    def hide_own_node(self):
-        """Ours is gone until mend()."""
-        if not self._hidden:
-            self._hidden = True
-            self.api.delete("nodes", "", "n1")
-
-    def recreate_node(self):
-        """Ours, deleted and created at once."""
-        with self.api.batch():
-            if not self._hidden:
-                self.api.delete("nodes", "", "n1")
-            self._hidden = False
-            self._put_node(self._own_node())
 
     # Trouble with objects.
 

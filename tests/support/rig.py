@@ -57,6 +57,12 @@ def is_ours(line):
     return cookie_of(line) >> 56 == OURS
 
 
+def is_learned(line):
+    """Whether a dumped flow of ours remembers a client."""
+    return (line.startswith("cookie=")
+            and cookie_of(line) >> 40 & 0xff == CATEGORY_AFFINITY)
+
+
 def object_id_of(line):
     """The object id in a flow's cookie or a group's id."""
     if line.startswith("group_id="):
@@ -70,8 +76,6 @@ def without_ids(line, names):
         value = int(match[1], 16)
         if value >> 40 & 0xff == CATEGORY_SERVICE:
             return "cookie=<%s>" % names.get(value & 0xffffffff, "?")
-        if value >> 40 & 0xff == CATEGORY_AFFINITY:
-            return "cookie=<affinity>"
         return match[0]
 
     def group(match):
@@ -115,14 +119,16 @@ def endpoints_in(groups, group_id):
 
 
 class State:
-    """What is ours on a bridge, and the names that go with the ids.
+    """What is ours on a bridge but for what the switch has learned of
+    clients, and the names that go with the ids.
 
     Tables and ports have numbers here: their names come by another way than
     the flows, and at another time."""
 
     def __init__(self, switch, daemon):
         self.lines = [line for line in switch.dump_flows(names=False)
-                      + switch.dump_groups(names=False) if is_ours(line)]
+                      + switch.dump_groups(names=False)
+                      if is_ours(line) and not is_learned(line)]
         self.ids = {unit: number for unit, number in units(daemon)}
 
     @property
@@ -152,6 +158,12 @@ def concerns_us(record):
     """Whether the daemon asks for this Service of the API server."""
     return (PROXY_NAME not in record.labels
             and record.fields.get("spec.clusterIP") != "None")
+
+
+def is_of_use(record):
+    """Whether the daemon keeps this slice."""
+    return (objects.SERVICE_LABEL in record.labels
+            and b'"FQDN"' not in record.body)
 
 
 def units(daemon):
@@ -230,7 +242,8 @@ class Rig:
         if not self.api.delivered(at_least=self.n_watches):
             return False
         wanted = (sum(map(concerns_us, self.api.store.records("services"))),
-                  len(self.api.store.records("endpointslices")),
+                  sum(map(is_of_use,
+                          self.api.store.records("endpointslices"))),
                   len(self.api.store.records("nodes")))
         text = self.daemon.appctl("sync")
         counts = re.search(r"objects: (\d+) Services, (\d+) EndpointSlices, "
@@ -311,17 +324,21 @@ class Rig:
                      self.dump()))
 
     def host_text(self):
-        """What the host has of ours: routes, addresses, neighbours, rules, as
-        lines; members of sets in order, counters left out."""
+        """What the host has of ours: routes, addresses, neighbours, rules,
+        health checks, as lines; members of sets in order, counters left
+        out."""
         lines = []
         for family in ("-4", "-6"):
             for what in (("route", "show", "table", "all", "proto",
                           ROUTE_PROTOCOL),
                          ("addr", "show", "dev", GATEWAY, "scope", "global"),
+                         ("rule", "show", "protocol", ROUTE_PROTOCOL),
                          ("neigh", "show", "nud", "permanent")):
                 lines += [re.sub(r" (expires|qlen) \S+|valid_lft.*|^\d+: ", "",
                                  line).strip()
                           for line in self.ns.ip(family, *what).splitlines()]
+        lines += self.ns.run("ss", "-Hltn", "sport", ">=", ":32000", "and",
+                             "sport", "<", ":32100").stdout.splitlines()
         lines.sort()
         rules = self.ns.run("nft", "-s", "list", "table", "inet", "ofproxyd",
                             check=False).stdout
@@ -335,7 +352,9 @@ class Rig:
         before = self.host_text()
         self.daemon.kill()
         for family in ("-4", "-6"):
-            self.ns.run("ip", family, "route", "flush", "proto",
+            self.ns.run("ip", family, "route", "flush", "table", "all",
+                        "proto", ROUTE_PROTOCOL, check=False)
+            self.ns.run("ip", family, "rule", "flush", "protocol",
                         ROUTE_PROTOCOL, check=False)
         self.ns.run("nft", "flush", "ruleset")
         self.ns.ip("neigh", "flush", "nud", "permanent")

@@ -188,6 +188,7 @@ class Count:
                     "sources": sorted(self.sources),
                     "p50": quantile(0.5), "p99": quantile(0.99),
                     "max": quantile(1),
+                    "began": self._began,
                     "seconds": time.monotonic() - self._began}
 
 

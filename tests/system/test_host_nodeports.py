@@ -568,7 +568,7 @@ def test_streams_stay_as_they_are_whatever_else_changes(served, probe, family,
 
         def state():
             assert [s.ask() for s in senders] == ["bridge"] * len(ways)
-            return [re.sub(r" mark=.*", "", line)
+            return [re.sub(r" (\[ASSURED\]|mark=).*", "", line)
                     for port in (PORT, LOCAL_PORT)
                     for line in served.entries(family, "UDP", port)]
 
