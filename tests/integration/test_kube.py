@@ -11,7 +11,7 @@ import pytest
 from support import certs, objects, setns
 from support.apiserver import ApiServer
 from support.kubeprobe import program
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 RECORDINGS = pathlib.Path(__file__).parents[1] / "data/recordings"
 JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -443,11 +443,11 @@ def test_a_name_server_that_is_dead_does_not_stop_the_loop(netns, tmp_path,
             return client.number("failures")
 
         client.wait(failed, "the end of the first request", 20)
-        assert slowest < 1
+        assert slowest < slowness()
         client.wait_log("list: Resolving timed out")
         started = time.monotonic()
         assert client.close() == 0
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 5 * slowness()
 
 
 def test_ipv6_servers_are_reached(tmp_path, probe):
@@ -752,15 +752,15 @@ def test_401_reads_the_token_again_and_retries_at_once(tls_apiserver,
     fill(api)
     token = tmp_path / "token"
     token.write_text("stale")
-    client = probe(api, token_file=token, backoff_min_ms=300,
-                   backoff_max_ms=300)
+    client = probe(api, token_file=token, backoff_min_ms=2000,
+                   backoff_max_ms=2000)
     client.wait_log("services: list: HTTP 401: Unauthorized; asking again")
     client.wait_log("services: list: HTTP 401: Unauthorized; what is known")
     first, second, third = api.requests_for("services", "list")[:3] if len(
         api.requests_for("services", "list")) > 2 else client.wait(
             lambda: len(api.requests_for("services", "list")) > 2
             and api.requests_for("services", "list")[:3], "three tries")
-    assert second.time - first.time < 0.25 < third.time - second.time
+    assert second.time - first.time < 1.5 < third.time - second.time
     token.write_text("good")
     client.wait_synced()
     client.wait_services(*names(3))

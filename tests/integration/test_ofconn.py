@@ -12,7 +12,7 @@ from support.ofshim import HEADER, OfShim
 from support.ovs import PrivateSwitch
 from support.probe import (GROUP, MAGIC, Probe, cookie, endpoint, group_id,
                            service, vip)
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 # Errors for the relay to inject: (type, code).
 BAD_OUT_GROUP = (2, 9)
@@ -187,11 +187,13 @@ def test_b8_deletes_are_strict_and_restricted_to_the_cookie(
 def test_only_what_is_missing_is_added_while_the_picture_is_partial(
         switch, probe):
     """Nothing is changed or removed before all is known."""
+    probe.wait_up()
     switch.ofctl("add-flow", "table=12,priority=7,cookie=0x%x,udp,"
                  "actions=drop" % cookie(99))
     flow, group = service(1)
     switch.ofctl("add-group", group[0])
     switch.ofctl("add-flow", flow[0].replace("0x1->reg5", "0x9->reg5"))
+    wait_for(lambda: probe.state()["n_foreign"] == 3, 5, "all three", probe)
 
     probe.want(1, flow, group)
     probe.want(2, *service(2))
@@ -262,8 +264,8 @@ def test_d39_the_switch_itself_refuses_a_flow_at_the_commit(switch, probe):
         probe.want(owner, flow, [] if owner == 4 else group)
     probe.send("complete", "flush")
     wait_for(lambda: len(flows_of(switch)) == 9, 5, "the others", probe)
-    assert probe.set_aside() == [{"owner": 4, "tries": 1,
-                                  "reason": "OFPBAC_BAD_OUT_GROUP"}]
+    (aside,) = probe.set_aside()
+    assert (aside["owner"], aside["reason"]) == (4, "OFPBAC_BAD_OUT_GROUP")
 
     probe.want(4, *service(4))
     probe.sync()
@@ -411,7 +413,7 @@ def test_c5_a_switch_that_stays_away_is_waited_for(switch, shim, probe):
     back = time.monotonic()
     shim.listen()
     assert probe.is_in_sync(10000), probe.dump()
-    assert time.monotonic() - back < 3
+    assert time.monotonic() - back < 3 * slowness()
     assert len(flows_of(switch)) == 11
 
 
@@ -425,7 +427,7 @@ def test_a_kick_connects_at_once(shim, probe):
     start = time.monotonic()
     probe.send("kick")
     probe.wait_up(5000)
-    assert time.monotonic() - start < 0.3
+    assert time.monotonic() - start < 0.3 * slowness()
 
 
 def test_c7_a_swallowed_commit_reply_costs_one_dump(switch, shim, probe):
@@ -637,11 +639,12 @@ def test_a_fight_over_one_flow_costs_little(switch, shim, probe):
     shim.clear()
     start = time.monotonic()
     n_deletes = 0
-    while time.monotonic() - start < 2:
+    while time.monotonic() - start < 2 or n_deletes < 100:
         switch.ofctl("del-flows", "table=12")
         n_deletes += 1
+    took = time.monotonic() - start
     n_repairs = [m.what for m in shim.mods()].count("flow add")
-    assert 0 < n_repairs <= 21 and n_deletes > 2 * n_repairs
+    assert 0 < n_repairs <= 10 * took + 1, (n_repairs, n_deletes, took)
     assert probe.is_in_sync(2000)
 
 

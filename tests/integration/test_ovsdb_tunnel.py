@@ -9,7 +9,7 @@ import pytest
 
 from support.ovs import PrivateSwitch
 from support.ovsdbprobe import WRAPPER, fixture_start, transact
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 __all__ = ["fixture_start"]
 
@@ -219,7 +219,7 @@ def test_tunnel_port_is_repaired(switch, start, case):
              probe)
     wait_for(lambda: tunnel(switch) == want, 5, "%s to be repaired" % case,
              lambda: "%s\n%s" % (tunnel(switch), probe.dump()))
-    assert time.monotonic() - before < (10 if WRAPPER else 1.5)
+    assert time.monotonic() - before < slowness() * (10 if WRAPPER else 1.5)
     wait_tunnel(probe)
 
 

@@ -12,7 +12,7 @@ from support import objects
 from support.antrea import Antrea, Port, Svc
 from support.ovs import pod_mac
 from support.rig import GATEWAY, GATEWAY_OFPORT, is_ours
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 GATEWAY_MAC = "0a:00:00:00:00:01"
 PODS = {"pod-1": (["10.10.1.2", "2001:db8:10:1::2"], 5),
@@ -235,7 +235,7 @@ def test_large_bridges_go_in_one_bundle_too(rig):
     assert len(first) > 6000
     assert all(m.what == "group delete" for b in later for m in b)
     assert_taken_over(rig, other)
-    assert max(slow) < 1
+    assert max(slow) < slowness()
 
 
 def test_table_names_of_antreas_do_not_get_into_the_way_of_ours(rig):

@@ -17,8 +17,6 @@ FIRST = 10000                   # Of the 500 ports.
 
 @pytest.fixture(scope="module", autouse=True)
 def _servers(cluster):
-    # Selection by hash costs a datapath flow for each connection.
-    cluster.node.switch.allow("datapath reached the dynamic limit")
     ports = ["%d-%d" % (FIRST, FIRST + 499)]
     with contextlib.ExitStack() as stack:
         for pod in cluster.pods[1:]:
