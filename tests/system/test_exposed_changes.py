@@ -399,7 +399,7 @@ def test_the_policy_changes(world, service, family):
     world.settle()
     with Client(world.outside, "connect", vip, service.port,
                 interval=0.005) as traffic:
-        for policy in ("Local", "Cluster") * 10:
+        for policy in ("Local", "Cluster") * 3:
             service.apply(externalTrafficPolicy=policy)
             world.settle()
     assert traffic.result["n_failures"] == 0, traffic.result["failures"]
