@@ -167,11 +167,9 @@ services_find_winner(const struct services *s, const struct addr *addr)
 static void
 update_conflict(struct services *s, struct unit *u)
 {
-    bool conflict = addr_owner_find_lost(&u->claims) != NULL;
-
-    s->has_untold |= conflict && !u->told;
-    u->told &= conflict;
-    u->conflict = conflict;
+    u->conflict = addr_owner_find_lost(&u->claims) != NULL;
+    s->has_untold |= u->conflict && !u->told;
+    u->told &= u->conflict;
 }
 
 static void
@@ -640,6 +638,7 @@ services_run(struct services *s, long long int deadline_ms)
 {
     const struct model_service *ms;
     unsigned int n = 0;
+    bool done;
 
     while ((ms = model_pop_dirty(s->model))) {
         services_render(s, ms);
@@ -648,13 +647,11 @@ services_run(struct services *s, long long int deadline_ms)
             break;
         }
     }
-    if (model_has_dirty(s->model)) {
-        return false;
-    }
-    if (s->has_untold) {
+    done = !model_has_dirty(s->model);
+    if (done && s->has_untold) {
         tell_conflicts(s);
     }
-    return true;
+    return done;
 }
 
 uint64_t
