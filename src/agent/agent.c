@@ -176,12 +176,22 @@ server_addr(const char *url, uint16_t *port)
     return ip;
 }
 
+static struct stale *
+create_stale(const struct agent *a)
+{
+    char *path = stale_path(a->cfg);
+    struct stale *stale = stale_create(a->flowtab, path);
+
+    free(path);
+    return stale;
+}
+
 /* Services, and those who want to know of each. */
 static void
 create_services(struct agent *a, const struct ip *server, uint16_t port)
 {
     a->hchecks = hchecks_create();
-    a->stale = stale_create(a->flowtab);
+    a->stale = create_stale(a);
     a->services = services_create(&(struct services_cfg){
         .model = a->model,
         .flowtab = a->flowtab,
@@ -536,6 +546,7 @@ agent_run(struct agent *a)
         ways_run(a->ways);
     }
     run_takeover(a); /* What to look for, before it is looked at. */
+    stale_save(a->stale);
     run_ofconn(a, db);
     run_flowtab(a);
     stale_run(a->stale, a->ofconn); /* As soon as flows are confirmed. */

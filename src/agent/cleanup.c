@@ -6,6 +6,7 @@
 #include "ofproxyd/agent/cleanup.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <util.h>
 
@@ -15,6 +16,7 @@
 #include "ofproxyd/host/rules.h"
 #include "ofproxyd/pipeline/tables.h"
 #include "ofproxyd/switch/swclean.h"
+#include "stale.h"
 
 /* For each of the switch's database and the bridge. */
 #define DEADLINE_MS 10000
@@ -66,6 +68,17 @@ clean_switch(const struct cfg *cfg, struct cleanup_report *r, struct err *err)
     return error;
 }
 
+static void
+clean_file(const struct cfg *cfg, struct cleanup_report *r)
+{
+    char *path = stale_path(cfg);
+
+    if (!unlink(path)) {
+        ds_put_format(&r->done, "removed file %s\n", path);
+    }
+    free(path);
+}
+
 /* Notes how a part ended.  Returns the first failure. */
 static int
 note(struct cleanup_report *r, int before, int error, const struct err *err)
@@ -83,6 +96,7 @@ cleanup_run(const struct cfg *cfg, struct cleanup_report *r)
     int error = 0;
 
     error = note(r, error, clean_switch(cfg, r, &err), &err);
+    clean_file(cfg, r);
     error = note(r, error, rules_cleanup(&r->done, &err), &err);
     error =
         note(r, error,

@@ -168,4 +168,5 @@ stale_adopt(struct stale *st)
     }
     hmap_destroy(&relics.by_id);
     addrset_clear(&relics.node_ips);
+    stale_load(st);
 }

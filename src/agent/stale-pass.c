@@ -332,6 +332,7 @@ end_pass(struct stale *st, struct job *job, long long int now_ms)
     job->n_done++;
     ovs_list_remove(&job->list);
     if (is_last_pass(st, job, cheap)) {
+        st->unsaved = true;
         stale_job_destroy(job);
         st->n_active--;
         return;
@@ -450,6 +451,7 @@ stale_give_up(struct stale *st)
         stale_job_destroy(job);
     }
     ovs_list_init(&st->active);
+    st->unsaved = true;
     st->n_active = 0;
     st->n_taken = 0;
 }

@@ -5,7 +5,8 @@
 /* What the files of the stale connections share:
  *
  *    stale.c         Service ports as they are, and the jobs that changes make
- *    stale-adopt.c   what a predecessor has left
+ *    stale-adopt.c   what a predecessor has left on the switch
+ *    stale-file.c    and in a file
  *    stale-pass.c    jobs into requests, passes, their times
  *    stale-run.c     over the connection */
 
@@ -83,6 +84,9 @@ struct stale {
     struct ovs_list active;
     size_t n_active;
 
+    char *path;   /* What is due is in a file, or NULL, */
+    bool unsaved; /* unless it has changed. */
+
     size_t n_taken; /* Requests that are out. */
     long long int not_before_ms;
     long long int cost_us; /* Of one request, about. */
@@ -92,6 +96,9 @@ struct stale {
 
 /* stale.c */
 struct port *stale_find_port(const struct stale *, uint64_t owner);
+/* Returns the job for a port like 'like' that has not begun, or NULL if there
+ * are too many. */
+struct job *stale_get_job(struct stale *, const struct port *like);
 /* Connections from the addresses of 'was' to the endpoints that it used are
  * stale, as far as those are not alive. */
 void stale_add_job(struct stale *, const struct port *was);
@@ -115,6 +122,10 @@ const struct fitem *stale_find_flow(const struct stale *,
                                     const struct addr *addr);
 bool stale_is_node_ip(const struct stale *, const struct ip *);
 uint32_t stale_hash_claim(enum ip_family, enum proto, const struct addr *);
+
+/* stale-file.c */
+/* Adds what was due when a predecessor ended. */
+void stale_load(struct stale *);
 
 /* stale-pass.c */
 /* Would 'job' ask for anything? */

@@ -28,11 +28,12 @@ VLOG_DEFINE_THIS_MODULE(stale);
 #define GUESSED_COST_US 10000
 
 struct stale *
-stale_create(const struct flowtab *ft)
+stale_create(const struct flowtab *ft, const char *path)
 {
     struct stale *st = xzalloc(sizeof *st);
 
     st->flowtab = ft;
+    st->path = nullable_xstrdup(path);
     hmap_init(&st->ports);
     hmap_init(&st->claims);
     hmap_init(&st->waiting);
@@ -130,15 +131,14 @@ find_job(const struct stale *st, const struct port *like)
     return NULL;
 }
 
-/* Returns the job for a port like 'like' that has not begun, or NULL if there
- * are too many. */
-static struct job *
-get_job(struct stale *st, const struct port *like)
+struct job *
+stale_get_job(struct stale *st, const struct port *like)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
     struct job *job = find_job(st, like);
 
     st->dirty = true;
+    st->unsaved = true;
     if (job) {
         return job;
     }
@@ -233,7 +233,7 @@ static void
 note_stale(struct stale *st, const struct port *port,
            const struct addrset *addrs, const struct addrset *eps)
 {
-    struct job *job = addrs->n && eps->n ? get_job(st, port) : NULL;
+    struct job *job = addrs->n && eps->n ? stale_get_job(st, port) : NULL;
 
     if (job) {
         add_bounded(&job->addrs, addrs);
@@ -246,7 +246,7 @@ void
 stale_add_job(struct stale *st, const struct port *was)
 {
     bool was_new = !find_job(st, was);
-    struct job *job = get_job(st, was);
+    struct job *job = stale_get_job(st, was);
 
     if (job) {
         add_bounded(&job->addrs, &was->addrs);
@@ -264,7 +264,7 @@ static void
 note_fresh(struct stale *st, const struct port *port,
            const struct addrset *addrs)
 {
-    struct job *job = addrs->n ? get_job(st, port) : NULL;
+    struct job *job = addrs->n ? stale_get_job(st, port) : NULL;
 
     if (job) {
         add_bounded(&job->fresh, addrs);
@@ -517,6 +517,7 @@ stale_destroy(struct stale *st)
     hmap_destroy(&st->claims);
     hmap_destroy(&st->waiting);
     addrset_clear(&st->node_ips);
+    free(st->path);
     free(st);
 }
 

@@ -42,12 +42,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/flowtab.h"
 #include "ofproxyd/model/endpoints.h"
 #include "ofproxyd/pipeline/pipeline.h"
 #include "ofproxyd/switch/ofconn.h"
 
 struct stale;
+
+/* Returns the name of the file for stale_create(), beside the switch's
+ * sockets.  The caller frees it. */
+char *stale_path(const struct cfg *);
 
 /* From the confirmation to the first pass: for answers that are on their way,
  * and the switch's caches. */
@@ -56,8 +61,9 @@ struct stale;
 /* From a job's first pass to its last, at least. */
 #define STALE_SPREAD_MS 1000
 
-/* The flow table must live longer. */
-struct stale *stale_create(const struct flowtab *);
+/* The flow table must live longer.  What is due is kept in the file 'path',
+ * which may be NULL. */
+struct stale *stale_create(const struct flowtab *, const char *path);
 void stale_destroy(struct stale *); /* NULL is allowed. */
 
 /* What changes. */
@@ -87,8 +93,13 @@ void stale_set_node_ips(struct stale *, const struct ip *, size_t n);
 
 /* To be called once, when all Service ports are known for the first time and
  * nothing has been removed yet: finds out what has gone while the daemon was
- * away from what the switch still has. */
+ * away from what the switch still has, and what was due when it ended from
+ * the file. */
 void stale_adopt(struct stale *);
+
+/* Writes what is due, if it has changed, so that it outlives the daemon.  To
+ * be called before what changes the flows can be sent. */
+void stale_save(struct stale *);
 
 /* What is to be done. */
 

@@ -115,6 +115,45 @@ def test_b20_what_has_to_go_is_not_forgotten_with_the_connection(started):
         assert len(flushes(rig)) >= 16 + 5 * number
 
 
+@pytest.mark.parametrize("gone", ["endpoint", "service"])
+@pytest.mark.parametrize("hard", [True, False], ids=["kill", "term"])
+def test_b20_what_has_to_go_is_not_forgotten_with_the_daemon(started, gone, hard):
+    """It ends between the switch's new flows, which do not tell what was
+    before, and the first removal; its successor then, too."""
+    rig = started
+    lost = rig.shim.drop(is_flush, count=None)
+    if gone == "endpoint":
+        dns(rig, NEW)
+    else:
+        rig.api.delete("services", "ns1", "dns")
+    for n in (1, 2):
+        wait_for(lambda n=n: lost.hits >= n, 10, "the removal", rig)
+        rig.wait_settled()
+        state = rig.switch.state()
+        rig.daemon.restart(hard)
+        rig.wait_settled()
+        assert rig.switch.state() == state
+    rig.shim.clear_rules()
+    (rig.daemon.kill if hard else rig.daemon.terminate)()
+    rig.shim.clear()
+    rig.daemon.start()
+    rig.wait_settled()
+    wait_for(lambda: flushes(rig), 10, "the removal", rig)
+    wait_quiet(rig)
+    assert len(flushes(rig)) == 16
+    parts = [bytes(map(int, VIP.split(".")))]
+    if gone == "endpoint":
+        parts.append(bytes(map(int, OLD.split("."))))
+    assert all(b"\xff\xff" + part in m.data for m in flushes(rig)
+               for part in parts)
+    assert not list(rig.switch.dir.glob("*.ofproxyd-stale*"))
+    rig.shim.clear()
+    rig.daemon.restart(hard)
+    rig.wait_settled()
+    wait_quiet(rig)
+    assert not flushes(rig)
+
+
 def test_a_switch_that_cannot_is_told_of_once(started):
     """Open vSwitch before 3.1."""
     rig = started

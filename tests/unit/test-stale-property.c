@@ -349,7 +349,7 @@ run_history(uint32_t seed, bool shrinks)
     struct world w = { .ft = ft_ready(), .shrinks = shrinks };
 
     random_set_seed(seed);
-    w.st = stale_create(w.ft);
+    w.st = stale_create(w.ft, NULL);
     stale_adopt(w.st);
     stale_done(w.st, 0, 0);
     for (int i = 0; i < N_STEPS; i++) {

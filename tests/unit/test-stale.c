@@ -40,7 +40,7 @@ setup(void **state)
     struct fixture *f = xzalloc(sizeof *f);
 
     f->ft = ft_ready();
-    f->st = stale_create(f->ft);
+    f->st = stale_create(f->ft, NULL);
     stale_adopt(f->st); /* Of an empty switch. */
     f->now_ms = 1000;
     stale_done(f->st, 0, 0); /* Requests cost nothing. */
@@ -661,7 +661,7 @@ static void
 restart(struct fixture *f)
 {
     stale_destroy(f->st);
-    f->st = stale_create(f->ft);
+    f->st = stale_create(f->ft, NULL);
     stale_done(f->st, 0, 0);
     flowtab_set_complete(f->ft, false);
 }
