@@ -90,6 +90,40 @@ lives_anywhere(const struct stale *st, const struct job *job,
     return false;
 }
 
+/* Jobs that come later. */
+
+static bool
+job_covers(const struct job *job, const struct job *like,
+           const struct addr *addr, const struct addr *ep)
+{
+    return job != like && job->owner == like->owner
+           && job->family == like->family && job->proto == like->proto
+           && (!addr || addrset_has(&job->addrs, addr))
+           && (!ep || addrset_has(&job->eps, ep));
+}
+
+/* Will another job see to it?  What was there again in between has gone later
+ * than 'job' says, and has the grace of then. */
+static bool
+is_for_later(const struct stale *st, const struct job *job,
+             const struct addr *addr, const struct addr *ep)
+{
+    const struct job *other;
+
+    HMAP_FOR_EACH_WITH_HASH (other, node, hash_uint64(job->owner),
+                             &st->waiting) {
+        if (job_covers(other, job, addr, ep)) {
+            return true;
+        }
+    }
+    LIST_FOR_EACH (other, list, &st->active) {
+        if (!other->began_ms && job_covers(other, job, addr, ep)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Requests. */
 
 /* 'addr' or 'ep' may be NULL. */
@@ -120,11 +154,14 @@ next_address(const struct stale *st, const struct job *job, struct cursor *c,
     while (c->address < job->addrs.n) {
         const struct addr *addr = &job->addrs.a[c->address++];
 
-        if (!is_alive(st, job, addr, NULL)) {
+        if (is_alive(st, job, addr, NULL)) {
+            c->n_alive++;
+        } else if (is_for_later(st, job, addr, NULL)) {
+            c->n_later++;
+        } else {
             make_request(job, addr, NULL, ret);
             return true;
         }
-        c->n_alive++;
     }
     return false;
 }
@@ -138,7 +175,8 @@ next_endpoint(const struct stale *st, const struct job *job, struct cursor *c,
     for (; c->n_alive && c->ep < job->eps.n; c->ep++, c->ep_address = 0) {
         const struct addr *ep = &job->eps.a[c->ep];
 
-        if (!c->ep_address && c->n_alive > 1 && !lives_anywhere(st, job, ep)) {
+        if (!c->ep_address && c->n_alive > 1 && !lives_anywhere(st, job, ep)
+            && !is_for_later(st, job, NULL, ep)) {
             c->ep++;
             make_request(job, NULL, ep, ret);
             return true;
@@ -146,8 +184,12 @@ next_endpoint(const struct stale *st, const struct job *job, struct cursor *c,
         while (c->ep_address < job->addrs.n) {
             const struct addr *addr = &job->addrs.a[c->ep_address++];
 
-            if (is_alive(st, job, addr, NULL)
-                && !is_alive(st, job, addr, ep)) {
+            if (!is_alive(st, job, addr, NULL)
+                || is_alive(st, job, addr, ep)) {
+                continue;
+            } else if (is_for_later(st, job, addr, ep)) {
+                c->n_later++;
+            } else {
                 make_request(job, addr, ep, ret);
                 return true;
             }
@@ -264,6 +306,7 @@ begin(struct stale *st, struct job *job, long long int now_ms)
     job->n_requests = 0;
     job->n_done = 0;
     job->costs_us[1] = 0;
+    job->began_ms = 0;
     job->first_ms = job->next_ms = now_ms + STALE_GRACE_MS;
     if (is_urgent(job)) {
         ovs_list_push_front(&st->active, &job->list);
@@ -317,8 +360,10 @@ begin_some(struct stale *st, long long int now_ms)
 static bool
 is_last_pass(const struct stale *st, const struct job *job, bool cheap)
 {
-    return !job->n_requests || job->n_done >= MAX_PASSES
-           || (!cheap && job->began_ms >= job->first_ms + STALE_SPREAD_MS
+    return (!job->n_requests && !job->cursor.n_later)
+           || job->n_done >= MAX_PASSES
+           || (!cheap && job->n_done > 1
+               && job->began_ms >= job->first_ms + STALE_SPREAD_MS
                && st->cost_us > job->costs_us[0] * 2 / 3);
 }
 

@@ -44,6 +44,7 @@ struct cursor {
     size_t ep;         /* The next in 'eps', */
     size_t ep_address; /* at the next in 'addrs'. */
     size_t fresh;      /* The next in 'fresh', which come twice. */
+    size_t n_later;    /* Left to jobs that begin later. */
 };
 
 /* Something to be flushed: connections from any of 'addrs' to any of 'eps'
@@ -62,7 +63,7 @@ struct job {
     size_t n_requests;   /* In this pass. */
     unsigned int n_done; /* Passes. */
     long long int first_ms, next_ms;
-    long long int began_ms;    /* This pass. */
+    long long int began_ms;    /* This pass; 0 before the first. */
     long long int costs_us[2]; /* A request's, at most, in the last pass and
                                 * in this one. */
 };

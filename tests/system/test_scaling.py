@@ -23,13 +23,14 @@ CLUSTER = {"n_pods": 4, "antreaProxy": {"proxyAll": True}}
 def no_loss(service, client, family, proto="tcp", moves=0):
     """Clients that connect all the time: none fails, no SYN is sent twice; but
     each time that an endpoint is gone, its connections of UDP are forgotten,
-    and what is on its way there and back is lost."""
+    and with them what a new client with a remembered port number has on its
+    way (test_stale.py has what survives)."""
     before = lost_syns(client)
     with service.client(client, family=family, proto=proto, concurrency=4,
                         interval=0.001) as traffic:
         yield traffic
         service.ask(client, family, 100, proto=proto)
-    lost = 4 * moves if proto == "udp" else 0   # Of as many clients.
+    lost = moves if proto == "udp" else 0
     assert traffic.result["n_failures"] <= lost, traffic.result["failures"]
     assert traffic.result["n"] > 20
     assert lost_syns(client) == before
@@ -102,13 +103,15 @@ def test_a_service_comes_back_from_zero(cluster, family, proto):
                         concurrency=4, interval=0.001) as traffic:
         for _ in range(3):
             service.set([])
-            assert service.ask(client, family, proto=proto)["kinds"] == {
-                "ECONNREFUSED": 1}
+            # Of UDP, a port number may be remembered a little longer.
+            wait_for(lambda: service.ask(client, family, proto=proto)["kinds"]
+                     == {"ECONNREFUSED": 1}, 1 if proto == "udp" else 0,
+                     "the refusal", cluster.daemon)
             service.set([at(web)])
             assert service.ask(client, family, proto=proto)["n"] == 1
     kinds = dict(traffic.result["kinds"])
-    if proto == "udp":          # Forgotten on its way, as in no_loss().
-        assert kinds.pop("TimeoutError", 0) <= 3 * 4
+    if proto == "udp":          # As in no_loss().
+        assert kinds.pop("TimeoutError", 0) <= 4
     assert set(kinds) <= {"ECONNREFUSED"}
     assert traffic.result["max"] < 0.9
     groups = set(re.findall(r"group:(\d+)", cluster.daemon.appctl(

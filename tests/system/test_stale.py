@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections of UDP that lead nowhere any more are taken from the switch."""
+import collections
+import contextlib
 import re
 import socket
+import threading
 import time
 
 import pytest
@@ -58,6 +61,59 @@ def test_e1_a_fixed_source_port_moves_to_the_new_endpoint(cluster, family):
     assert set(result["answers"]) == {"p1:8080", "p2:8080"}
     # Between the new flows and the removal, and what the datapath had cached.
     assert result["n_failures"] < 60
+
+
+class SlowServer:
+    """Answers each datagram after a while."""
+
+    def __init__(self, pod, family, port, delay):
+        self._sock, self._delay = packets.sock(pod, family, port=port), delay
+        self._sock.settimeout(0.001)
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._done.set()
+        self._thread.join()
+        self._sock.close()
+
+    def _run(self):
+        waiting = collections.deque()
+        while not self._done.is_set():
+            with contextlib.suppress(TimeoutError):
+                waiting.append((*self._sock.recvfrom(100),
+                                time.monotonic() + self._delay))
+            while waiting and waiting[0][2] <= time.monotonic():
+                self._sock.sendto(*waiting.popleft()[:2])
+
+
+@BOTH
+def test_an_answer_on_its_way_arrives(cluster, family):
+    """Of a server that takes 20 ms, and goes, comes back and goes again."""
+    client, old, new = cluster.pods
+    port = 9001
+    both = [at(old, port), at(new, port)]
+    service = cluster.service(both)
+    with contextlib.ExitStack() as stack:
+        for pod in (old, new):
+            stack.enter_context(SlowServer(pod, family, port, 0.02))
+        asked = []
+        for i in range(150):
+            if i in (30, 60, 90):
+                service.set(both[1:] if i != 60 else both, wait=False)
+            sock = stack.enter_context(packets.sock(client, family))
+            sock.connect((service.of(family), PORT))
+            sock.send(b"x")
+            asked.append(sock)
+            time.sleep(0.004)
+        wait_quiet(cluster)
+        for sock in asked:
+            sock.settimeout(0.1)
+            assert sock.recv(100) == b"x"
 
 
 @BOTH
@@ -178,6 +234,7 @@ def test_c25_streams_live_through_a_restart(cluster, family, hard):
     """Nothing changed, so nothing is removed."""
     client, web, other = cluster.pods
     service = cluster.service([at(web), at(other)])
+    wait_quiet(cluster)
     with service.client(client, "stream", family, interval=0.01) as stream:
         cluster.daemon.restart(hard)
         cluster.daemon.wait_synced()
