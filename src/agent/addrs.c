@@ -129,6 +129,13 @@ settle(struct addrs *a, const struct addr *like, const struct addr_owner *self)
     }
 }
 
+void
+addr_owner_seen(struct addr_owner *owner)
+{
+    ovs_list_remove(&owner->changed_node);
+    ovs_list_init(&owner->changed_node);
+}
+
 struct addr_owner *
 addrs_pop_changed(struct addrs *a)
 {
@@ -260,7 +267,6 @@ addrs_set(struct addrs *a, struct addr_owner *owner, int64_t rank,
     free(old.addrs);
     map_trim(&a->claims);
     if (!n) {
-        ovs_list_remove(&owner->changed_node);
-        ovs_list_init(&owner->changed_node);
+        addr_owner_seen(owner);
     }
 }

@@ -79,6 +79,9 @@ const struct addr *addr_owner_find_lost(const struct addr_owner *owner);
  * one claims or claims no longer, or returns NULL. */
 struct addr_owner *addrs_pop_changed(struct addrs *);
 
+/* What 'owner' got or lost is done: addrs_pop_changed() needn't return it. */
+void addr_owner_seen(struct addr_owner *owner);
+
 /* Returns the one that has what 'addr' claims. */
 const struct addr_owner *addrs_winner(const struct addrs *,
                                       const struct addr *addr);

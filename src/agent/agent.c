@@ -358,7 +358,7 @@ run_ofconn(struct agent *a, const struct ovsdb_state *db)
 static bool
 has_work(const struct agent *a)
 {
-    return (may_render(a) && (model_has_dirty(a->model) || !a->complete))
+    return (may_render(a) && (services_has_work(a->services) || !a->complete))
            || a->local_changed;
 }
 

@@ -56,7 +56,8 @@ static bool
 bridge_waits(const struct agent *a, const struct flowtab_stats *s)
 {
     return !a->complete || !ofconn_is_up(a->ofconn) || s->n_dirty
-           || s->n_in_flight || model_has_dirty(a->model) || a->local_changed;
+           || s->n_in_flight || services_has_work(a->services)
+           || a->local_changed;
 }
 
 void

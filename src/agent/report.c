@@ -309,10 +309,10 @@ format_parts(const struct agent *a, struct ds *ds)
 bool
 agent_in_sync(const struct agent *a)
 {
-    return a->complete && ofconn_is_up(a->ofconn) && !model_has_dirty(a->model)
-           && !a->local_changed && flowtab_in_sync(a->flowtab)
-           && takeover_is_done(a->takeover) && host_in_sync(a->host)
-           && rules_in_sync(a->rules);
+    return a->complete && ofconn_is_up(a->ofconn)
+           && !services_has_work(a->services) && !a->local_changed
+           && flowtab_in_sync(a->flowtab) && takeover_is_done(a->takeover)
+           && host_in_sync(a->host) && rules_in_sync(a->rules);
 }
 
 static void

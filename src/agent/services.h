@@ -75,8 +75,12 @@ const struct unit *services_find_winner(const struct services *,
                                         const struct addr *);
 
 /* Renders Services that changed until none is left or 'deadline_ms' of
- * time_msec() has passed.  Returns true if none is left. */
+ * time_msec() has passed; one with very many ports may then have been rendered
+ * in part.  Returns true if none is left. */
 bool services_run(struct services *, long long int deadline_ms);
+
+/* True if services_run() has something to do. */
+bool services_has_work(const struct services *);
 
 /* Number of units, and of cluster IPs, that changed what they want of the
  * bridge since the creation. */
@@ -120,7 +124,8 @@ uint64_t services_n_affinity_changes(const struct services *);
 size_t services_n_long_affinities(const struct services *);
 
 /* Calls 'cb' for each unit of one Service, or of all if 'ns' is NULL, ordered
- * by name. */
+ * by name; also for those whose port has gone, until the others of the Service
+ * are rendered. */
 void services_for_each(const struct services *, const char *ns,
                        const char *name,
                        void (*cb)(const struct unit *, void *aux), void *aux);

@@ -409,10 +409,10 @@ changes_of_ports_and_families_are_right(void **state)
     s.port = 81;
     put_spec(f, &s);
     assert_string_equal(ip_changes(f), "+1 +21 -1 -21");
-    /* Another name: another unit. */
+    /* Another name: another unit, which has it all before the first goes. */
     s.port_name = "web";
     put_spec(f, &s);
-    assert_string_equal(ip_changes(f), "-1 -n30080 -21 +1 +n30080 +21");
+    assert_string_equal(ip_changes(f), "+1 +n30080 +21 -1 -n30080 -21");
 
     s.ip6 = 6;
     put_spec(f, &s);
