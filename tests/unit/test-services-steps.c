@@ -68,7 +68,7 @@ static void
 put(struct fixture *f, const char *name, size_t n, uint16_t first,
     const char *prefix)
 {
-    static char names[MAX_PORTS][16];
+    static char names[MAX_PORTS][32];
     struct svc_port ports[MAX_PORTS];
     bool small = !strcmp(name, "small");
     struct ip external = ip_from_v4(htonl(0xc6336407));
