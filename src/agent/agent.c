@@ -525,8 +525,9 @@ agent_run(struct agent *a)
     long long int start_us = time_usec();
 
     kube_run(a->kube);
-    if (model_settled(a->model)) {
-        latency_listed(&a->latency, time_usec());
+    if (model_settled(a->model) && latency_listed(&a->latency, time_usec())) {
+        /* The most is in use when all is rendered: not with this, too. */
+        memory_trim_after_start();
     }
     ovsdb_run(a->ovsdb);
     db = ovsdb_state(a->ovsdb);

@@ -36,12 +36,14 @@ latency_confirmed(struct latency *l, long long int now_us)
     l->sent_us = 0;
 }
 
-void
+bool
 latency_listed(struct latency *l, long long int now_us)
 {
-    if (!l->listed_us) {
-        l->listed_us = now_us;
+    if (l->listed_us) {
+        return false;
     }
+    l->listed_us = now_us;
+    return true;
 }
 
 bool

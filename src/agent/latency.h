@@ -36,8 +36,9 @@ void latency_sent(struct latency *);
  * sync is not counted as a change. */
 void latency_confirmed(struct latency *, long long int now_us);
 
-/* All objects have been listed, at 'now_us'; only the first call counts. */
-void latency_listed(struct latency *, long long int now_us);
+/* All objects have been listed, at 'now_us'; only the first call counts, and
+ * returns true. */
+bool latency_listed(struct latency *, long long int now_us);
 
 /* The switch has all that was listed; only the first call counts, and returns
  * true. */

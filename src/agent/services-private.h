@@ -60,16 +60,16 @@ enum step {
 struct entry {
     char *ns, *name;
     const char *full_name; /* "ns/name", the key in 'entries'. */
-    bool uses_node_ips;    /* Depends on the node's addresses. */
     struct ovs_list units;
     struct ovs_list leaving; /* Units that have no port any more. */
     struct clusterip cluster_ips[N_IP_FAMILIES];
 
-    enum step step;
-    size_t next; /* Unit of 'step'. */
-    bool paused;
     struct ovs_list paused_node; /* In 'paused' of struct services. */
-    bool again;                  /* It changed while it was paused. */
+    uint32_t next;               /* Unit of 'step'. */
+    enum step step;
+    bool paused;
+    bool again;         /* It changed while it was paused. */
+    bool uses_node_ips; /* Depends on the node's addresses. */
 };
 
 /* services-unit.c */

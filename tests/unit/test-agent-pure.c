@@ -118,8 +118,8 @@ first_sync_is_counted_from_the_end_of_the_lists(void **state)
     static struct latency l;
 
     (void) state;
-    latency_listed(&l, 500);
-    latency_listed(&l, 600);
+    assert_true(latency_listed(&l, 500));
+    assert_false(latency_listed(&l, 600));
     assert_int_equal(l.first_us, 0);
     add_round(&l, 50); /* Counts as part of it. */
     assert_int_equal(l.n, 0);
