@@ -53,9 +53,8 @@ affinity_render_node(struct build *b)
 }
 
 void
-affinity_build_lookup(struct build *b, uint32_t group_id)
+affinity_build_lookup(struct build *b)
 {
-    build_set_field(b, PIPE_F_GROUP_ID, group_id);
     /* On the side: a learned flow can't go on to another table. */
     build_resubmit(b, PIPE_T_AFFINITY);
     build_goto(b, PIPE_T_ENDPOINT_DNAT);

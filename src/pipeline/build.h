@@ -153,7 +153,7 @@ int group_render(const struct pipe_service *, enum pipe_scope, struct fout *,
 /* affinity.c: the actions of a flow of ServiceLB whose clients are remembered;
  * those of a bucket, which leads to the endpoint's flow; the flows behind,
  * with those of all endpoints. */
-void affinity_build_lookup(struct build *, uint32_t group_id);
+void affinity_build_lookup(struct build *);
 void affinity_build_bucket(struct ofpbuf *ofpacts, const struct eps *);
 void affinity_render(const struct pipe_service *, enum pipe_scope,
                      struct build *);

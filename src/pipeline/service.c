@@ -107,8 +107,11 @@ build_select(const struct pipe_service *svc, const struct way *way,
     if (way->keeps_source) {
         build_set_field(b, PIPE_F_KEEPS_SOURCE, PIPE_V_KEEPS_SOURCE_YES);
     }
+    /* Also without affinity: the switch may have left the packet for its
+     * dp_hash when the group gets the buckets of affinity. */
+    build_set_field(b, PIPE_F_GROUP_ID, group_id);
     if (svc->affinity_s) {
-        affinity_build_lookup(b, group_id);
+        affinity_build_lookup(b);
     } else {
         build_set_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_SELECTED);
         ofpact_put_GROUP(&b->ofpacts)->group_id = group_id;

@@ -93,6 +93,25 @@ def test_d18_a_first_burst_finds_one_endpoint(cluster, family, proto):
 
 
 @BOTH
+@PROTOS
+def test_a_connection_made_while_affinity_comes_is_served(cluster, family,
+                                                          proto):
+    """For a while the datapath goes on with what it has cached of the Service
+    without it, here until its revalidators are let go on; so the packet is
+    half-way through when the group has other buckets."""
+    service = cluster.service(endpoints(cluster, 3))
+    client, switch = cluster.pods[0], cluster.node.switch
+    switch.appctl("revalidator/pause")
+    try:
+        service.ask(client, family, 20, proto=proto)
+        service.change(**affine(LONG))
+        result = service.ask(client, family, 20, proto=proto, timeout=0.5)
+    finally:
+        switch.appctl("revalidator/resume")
+    assert result["n"] == 20, result["kinds"]
+
+
+@BOTH
 def test_f4_the_time_runs_from_the_last_new_connection(cluster, family):
     """Each one counts, and packets of an old one do not."""
     service = cluster.service(endpoints(cluster), **affine(3))
