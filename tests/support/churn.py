@@ -70,6 +70,7 @@ EXPECTED = (
     r"\|uplink\|WARN\|", r"\|(rules|routes|host|gwlink)\|WARN\|",
     r"\|agent\|WARN\|there is no Node ",
     r"\|notice\|WARN\|Service .*: (address|NodePort) .* belongs to ",
+    r"\|checks\|WARN\|Service .*: health checks can't be answered",
     r"\|services\|WARN\|Service .* addresses or source ranges are left out",
     r"\|kube\|WARN\|(services|endpointslices): an object is left out: ",
     r"\|kube\|WARN\|(services|endpointslices|nodes|servicecidrs): .*",
