@@ -44,6 +44,7 @@ PKTINFO = {4: ((socket.IPPROTO_IP, 8), (socket.IPPROTO_IP, 8)),
 
 RULES = BASIC + [
     "node-port-ip 169.254.0.252", "node-port-ip fc01::aabb:ccdd:eefe",
+    "kept-mac aa:bb:cc:dd:ee:ff",
     "add addrs 192.0.2.1/32", "add addrs 127.0.0.1/32",
     "add addrs 2001:db8::1/128"]
 

@@ -26,6 +26,7 @@ def test_the_listing_in_the_documentation_is_a_real_one(ns, probe):
     sample = text[text.index("table inet ofproxyd {"):]
     probe.set(*[line.replace("gw0", "antrea-gw0") for line in BASIC],
               "node-port-ip 169.254.0.252",
+              "kept-mac aa:bb:cc:dd:ee:ff",
               "node-port-ip fc01::aabb:ccdd:eefe", "add addrs 192.0.2.1/32",
               "add addrs 127.0.0.1/32", "add addrs 2001:db8::1/128",
               "port ports 0.0.0.0 TCP 30080", "port ports :: TCP 30080",

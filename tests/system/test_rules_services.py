@@ -9,6 +9,7 @@ from support.wait import wait_for
 
 SERVED = BASIC + [
     "node-port-ip 169.254.0.252", "node-port-ip fc01::aabb:ccdd:eefe",
+    "kept-mac aa:bb:cc:dd:ee:ff",
     "add addrs 192.0.2.1/32", "add addrs 127.0.0.1/32",
     "add addrs 2001:db8::1/128"]
 PORTS = ["port ports 0.0.0.0 TCP 30080", "port ports 0.0.0.0 SCTP 30081",

@@ -7,6 +7,7 @@
  *   pod-cidr CIDR           one more of this node's
  *   masquerade|random|complete 0|1
  *   notrack PORT
+ *   kept-mac MAC
  *   clear                   no addresses and pod networks
  *   set                     rules_set(); prints "set MICROSECONDS"
  *   add|del pods|nodes|addrs CIDR a member
@@ -35,6 +36,7 @@
 
 #include <openvswitch/poll-loop.h>
 #include <openvswitch/util.h>
+#include <packets.h>
 #include <timeval.h>
 #include <util.h>
 
@@ -170,6 +172,10 @@ take_want(struct probe *p, const char *key, const char *value)
     } else if (!strcmp(key, "node-port-ip")) {
         struct ip ip = probearg_ip(value);
         w->node_port_ips[ip_family(&ip)] = ip;
+    } else if (!strcmp(key, "kept-mac")) {
+        if (!eth_addr_from_string(value, &w->kept_mac)) {
+            return false;
+        }
     } else if (!strcmp(key, "transport")) {
         struct ip ip = probearg_ip(value);
         w->transport[ip_family(&ip)] = ip;
