@@ -4,10 +4,15 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 
 import pytest
+
+from support import proc
+from support.wait import wait_for
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 HEAD = """/* SPDX-License-Identifier: Apache-2.0 */
@@ -268,6 +273,19 @@ def test_pytest_results_are_counted(tmp_path):
     assert str(script.count_junit(tmp_path / "y")) == "0 passed, 0 failed"
 
 
+def test_the_first_failure_and_the_end_of_a_log_are_shown():
+    """Of a long log; all of a short one."""
+    script = load_script("run-tests")
+    group = script.Group("x", (), "pytest")
+    lines = ["%d" % n for n in range(1000)]
+    assert group.excerpt("\n".join(lines)) == lines[-script.LOG_TAIL:]
+    lines[300] = "=== FAILURES ==="
+    shown = group.excerpt("\n".join(lines))
+    assert shown == (lines[300:300 + script.LOG_HEAD]
+                     + lines[-script.LOG_TAIL:])
+    assert group.excerpt("\n".join(lines[:310])) == lines[250:310]
+
+
 @pytest.mark.parametrize("kind", ["cmocka", "pytest", "status"])
 def test_a_group_that_ends_badly_has_a_failure(tmp_path, kind):
     """Even if nothing was counted."""
@@ -305,6 +323,24 @@ def test_the_last_line_sums_all_up(tmp_path, status, options, last, code):
                           check=False, env={**os.environ, "O": "out"})
     assert done.stdout.splitlines()[-1] == last
     assert done.returncode == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted_lets_its_tests_clean_up(tmp_path, number):
+    """As at ^C; what has not run yet does not."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "Makefile").write_text(MAKEFILE.replace("@STATUS@", """\
+trap 'touch cleaned; exit 1' INT; touch begun; while :; do sleep 0.1; done"""))
+    shutil.copy(SCRIPTS / "run-tests", tmp_path / "scripts")
+    run = proc.start(tmp_path / "scripts/run-tests", text=True,
+                     stdout=subprocess.PIPE, env={**os.environ, "O": "out"})
+    wait_for((tmp_path / "begun").exists, 20, "a group")
+    run.send_signal(number)
+    text = run.communicate(timeout=60)[0]
+    assert (tmp_path / "cleaned").exists()
+    assert re.search(r"^system +0 passed, 1 failed", text, re.M), text
+    assert re.search(r"^\d+ passed, \d+ failed", text.splitlines()[-1])
+    assert run.returncode == 1
 
 
 def test_a_build_that_fails_is_a_failure(tmp_path):

@@ -150,7 +150,9 @@ def test_a_watch_that_ends_in_time_goes_on_where_it_was(apiserver, probe):
     for i in range(3):
         last = apiserver.apply(objects.service("ns1", "n%d" % i))
         client.wait(lambda i=i: "ns1/n%d" % i in client.services, "n%d" % i)
-        time.sleep(0.5)         # Lets watches of 1 s end in between.
+        n_watches = len(queries(apiserver, "watch"))
+        client.wait(lambda n=n_watches: len(queries(apiserver, "watch")) > n,
+                    "the next watch")
     # Not from the last event alone: a bookmark came before the end.
     client.wait(lambda: int(queries(apiserver, "watch")[-1]
                             ["resourceVersion"]) >= int(last.rv),
@@ -362,7 +364,7 @@ def test_a_watch_that_has_gone_silent_is_replaced(apiserver, probe):
     client.wait_watching()
     wait_for(lambda: apiserver.delivered("services"), 5, "the watch")
     apiserver.command("services", "stall")
-    time.sleep(0.1)
+    wait_for(lambda: apiserver.delivered("services"), 5, "the stall")
     apiserver.delete("services", "ns1", "s0")
     apiserver.delete("endpointslices", "ns1", "s0-abcde")
     client.wait_services("ns1/s1", "ns1/s2")

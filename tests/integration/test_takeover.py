@@ -283,7 +283,9 @@ def test_an_api_server_that_is_away_changes_nothing(rig):
     rig.api.stop("rst")
     rig.daemon.start()
     rig.daemon.wait_log("was programmed by Antrea's agent")
-    time.sleep(1)
+    wait_for(lambda: re.search(r"Services: .* [3-9] failures",
+                               rig.daemon.appctl("sync")), 20, "three tries",
+             rig)
     assert rig.switch.state() == before and not changes(rig)
     assert not rig.switch.vsctl("get", "bridge", "br-int",
                                 "flow_tables").strip(" {}\n")
