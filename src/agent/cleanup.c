@@ -51,6 +51,7 @@ clean_switch(const struct cfg *cfg, struct cleanup_report *r, struct err *err)
         .tables = tables,
         .n_tables = n_pipe_tables,
         .meter_id = LOCAL_METER_ID,
+        .n_meters = PIPE_N_METERS,
         .deadline_ms = DEADLINE_MS,
     };
     int error;

@@ -22,8 +22,9 @@
 #include "ofproxyd/switch/ovsdb.h"
 #include "svccidrs.h"
 
-/* The one meter of ours, and where its id stands: group and meter ids are
- * apart, any number will do that nobody else is likely to choose. */
+/* The first of our PIPE_N_METERS meters, and where their ids stand: group and
+ * meter ids are apart, any numbers will do that nobody else is likely to
+ * choose. */
 #define LOCAL_METER_ID 0x0f01
 
 /* Of this node (core/v1: one a family; more are cut off, and said so). */

@@ -191,6 +191,29 @@ build_move(struct build *b, enum mf_field_id src, enum mf_field_id dst)
     move->dst.n_bits = move->dst.field->n_bits;
 }
 
+static struct mf_subfield
+subfield(enum pipe_field field)
+{
+    const struct pipe_field_info *info = &pipe_fields[field];
+
+    return (struct mf_subfield){
+        .field = mf_from_id(info->reg),
+        .ofs = info->ofs,
+        .n_bits = info->n_bits,
+    };
+}
+
+void
+build_set_from_in_port(struct build *b, enum pipe_field field)
+{
+    struct ofpact_reg_move *move = ofpact_put_REG_MOVE(&b->ofpacts);
+
+    move->ofpact.raw = -1;
+    move->dst = subfield(field);
+    move->src.field = mf_from_id(MFF_IN_PORT);
+    move->src.n_bits = move->dst.n_bits;
+}
+
 void
 build_set_eth_src(struct build *b, struct eth_addr mac)
 {
@@ -264,17 +287,11 @@ put_nat(struct ofpbuf *ofpacts, const struct build_ct *ct)
 static void
 put_copy_source(struct ofpbuf *ofpacts)
 {
-    const struct pipe_field_info *from = &pipe_fields[PIPE_F_PKT_SOURCE];
-    const struct pipe_field_info *to = &pipe_fields[PIPE_F_CT_SOURCE];
     struct ofpact_reg_move *move = ofpact_put_REG_MOVE(ofpacts);
 
     move->ofpact.raw = -1;
-    move->src.field = mf_from_id(from->reg);
-    move->src.ofs = from->ofs;
-    move->src.n_bits = from->n_bits;
-    move->dst.field = mf_from_id(to->reg);
-    move->dst.ofs = to->ofs;
-    move->dst.n_bits = to->n_bits;
+    move->src = subfield(PIPE_F_PKT_SOURCE);
+    move->dst = subfield(PIPE_F_CT_SOURCE);
 }
 
 void

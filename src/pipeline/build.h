@@ -72,6 +72,8 @@ void build_match_ct_state(struct build *, uint32_t set, uint32_t clear);
 void build_set_field(struct build *, enum pipe_field, uint32_t value);
 /* All of 'src' to 'dst', which is as long. */
 void build_move(struct build *, enum mf_field_id src, enum mf_field_id dst);
+/* The end of the number of the port that the packet came from. */
+void build_set_from_in_port(struct build *, enum pipe_field);
 void build_set_eth_src(struct build *, struct eth_addr);
 void build_set_eth_dst(struct build *, struct eth_addr);
 void build_set_tunnel_dst(struct build *, const struct ip *);

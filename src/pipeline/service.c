@@ -30,18 +30,19 @@
 #define REJECT_MAX_LEN 1500
 
 static void
-render_reject(const struct pipe_node *node, struct build *b)
+render_reject(const struct pipe_node *node, uint32_t share, struct build *b)
 {
     static const uint8_t userdata[] = { PIPE_USERDATA_REJECT };
     struct ofpact_controller *controller;
 
     build_flow(b, PIPE_T_ENDPOINT_DNAT, PIPE_PRIO_NORMAL);
     build_match_field(b, PIPE_F_SVC_NO_EP, PIPE_V_SVC_NO_EP_YES);
+    build_match_field(b, PIPE_F_REJECT_SHARE, share);
     controller = ofpact_put_CONTROLLER(&b->ofpacts);
     controller->max_len = REJECT_MAX_LEN;
     controller->controller_id = 0;
     controller->reason = OFPR_ACTION;
-    controller->meter_id = node->meter_id;
+    controller->meter_id = node->meter_id + share;
     controller->provider_meter_id = UINT32_MAX;
     controller->userdata_len = sizeof userdata;
     ofpbuf_put(&b->ofpacts, userdata, sizeof userdata);
@@ -71,7 +72,9 @@ service_render_node(const struct pipe_node *node, struct build *b)
     build_goto(b, PIPE_T_L3_FORWARDING);
     build_done(b);
 
-    render_reject(node, b);
+    for (uint32_t share = 0; share < PIPE_N_METERS; share++) {
+        render_reject(node, share, b);
+    }
     render_select_again(b);
     for (size_t i = 0; i < node->n_service_cidrs; i++) {
         build_flow(b, PIPE_T_SERVICE_LB, PIPE_PRIO_LAST);
@@ -85,6 +88,7 @@ static void
 build_reject(struct build *b)
 {
     build_set_field(b, PIPE_F_SVC_NO_EP, PIPE_V_SVC_NO_EP_YES);
+    build_set_from_in_port(b, PIPE_F_REJECT_SHARE);
     build_goto(b, PIPE_T_ENDPOINT_DNAT);
 }
 

@@ -5,7 +5,7 @@
 /* What the parts of the OpenFlow connection share.
  *
  *    ofconn.c          life, states, dispatch of what is received
- *    ofconn-setup.c    what is asked for once per connection, the meter
+ *    ofconn-setup.c    what is asked for once per connection, the meters
  *    ofconn-dump.c     flows and groups read into the flow table
  *    ofconn-watch.c    what others change
  *    ofconn-learned.c  what the switch has learned
@@ -162,6 +162,7 @@ struct ofconn {
     char *target;
     struct flowtab *flowtab;
     uint32_t meter_id;
+    unsigned int n_meters;
     uint32_t meter_rate_pps;
     long long int reply_deadline_ms;
     bool (*table_is_ours)(uint8_t table_id);
@@ -179,9 +180,11 @@ struct ofconn {
     struct rconn_packet_counter *packet_outs;
 
     /* ofconn-setup.c */
-    uint32_t ask_xids[N_ASKS]; /* 0: not sent. */
-    uint32_t configured_xid;   /* Of the barrier behind them. */
-    bool refused[N_ASKS];      /* Told to the operator already. */
+    uint32_t ask_xids[N_ASKS]; /* 0: not sent.  Of METER_MOD the first... */
+    unsigned int n_meter_mods; /* ...of so many in a row. */
+    uint32_t meters_there, meters_right; /* Bits, as far as read. */
+    uint32_t configured_xid;             /* Of the barrier behind them. */
+    bool refused[N_ASKS];                /* Told to the operator already. */
 
     /* ofconn-dump.c */
     uint32_t dump_xid;
@@ -246,9 +249,9 @@ bool ofconn_pull_entry(struct ofpbuf *msg, struct ofpbuf *entry);
 void ofconn_setup_start(struct ofconn *);
 void ofconn_setup_reset(struct ofconn *);
 bool ofconn_setup_recv_error(struct ofconn *, uint32_t xid, enum ofperr);
-void ofconn_setup_recv_meter(struct ofconn *, struct ofpbuf *msg);
-/* Reads the meter, and sets it if it isn't as it should be. */
-void ofconn_setup_check_meter(struct ofconn *);
+void ofconn_setup_recv_meters(struct ofconn *, struct ofpbuf *msg);
+/* Reads the meters, and sets those that aren't as they should be. */
+void ofconn_setup_check_meters(struct ofconn *);
 
 /* ofconn-dump.c */
 void ofconn_dump_start_flows(struct ofconn *);

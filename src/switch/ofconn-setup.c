@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a new OpenFlow connection asks the switch for: notices of what others
- * change, packets, and the meter that limits them.  What the switch refuses
+ * change, packets, and the meters that limit them.  What the switch refuses
  * is done without, and said once. */
 
 #include "ofconn-private.h"
@@ -87,7 +87,7 @@ ofconn_setup_start(struct ofconn *c)
                                             OFPUTIL_PACKET_IN_NXT2));
     ask(c, ASK_ASYNC, encode_async());
     ask(c, ASK_MONITOR, encode_monitor());
-    ofconn_setup_check_meter(c);
+    ofconn_setup_check_meters(c);
     c->configured_xid =
         ofconn_send(c, ofputil_encode_barrier_request(OFP15_VERSION));
 }
@@ -100,11 +100,12 @@ ofconn_setup_reset(struct ofconn *c)
 }
 
 void
-ofconn_setup_check_meter(struct ofconn *c)
+ofconn_setup_check_meters(struct ofconn *c)
 {
+    c->meters_there = c->meters_right = 0;
     ask(c, ASK_METER_READ,
         ofputil_encode_meter_request(OFP15_VERSION, OFPUTIL_METER_CONFIG,
-                                     c->meter_id));
+                                     OFPM13_ALL));
 }
 
 static struct ofputil_meter_band
@@ -120,17 +121,22 @@ wanted_band(const struct ofconn *c)
 #define METER_FLAGS (OFPMF13_PKTPS | OFPMF13_BURST)
 
 static void
-set_meter(struct ofconn *c, enum ofp13_meter_mod_command command)
+set_meter(struct ofconn *c, unsigned int i)
 {
     struct ofputil_meter_band band = wanted_band(c);
     struct ofputil_meter_mod mm = {
-        .command = command,
-        .meter = { .meter_id = c->meter_id,
+        .command = c->meters_there >> i & 1 ? OFPMC13_MODIFY : OFPMC13_ADD,
+        .meter = { .meter_id = c->meter_id + i,
                    .flags = METER_FLAGS,
                    .n_bands = 1,
                    .bands = &band },
     };
-    ask(c, ASK_METER_MOD, ofputil_encode_meter_mod(OFP15_VERSION, &mm));
+    uint32_t xid =
+        ofconn_send(c, ofputil_encode_meter_mod(OFP15_VERSION, &mm));
+
+    if (!c->n_meter_mods++) {
+        c->ask_xids[ASK_METER_MOD] = xid;
+    }
 }
 
 static bool
@@ -144,29 +150,43 @@ meter_is_right(const struct ofconn *c, const struct ofputil_meter_config *mc)
            && mc->bands[0].burst_size == want.burst_size;
 }
 
+static void
+note_meter(struct ofconn *c, const struct ofputil_meter_config *mc)
+{
+    uint32_t i = mc->meter_id - c->meter_id;
+
+    if (i < c->n_meters) {
+        c->meters_there |= 1u << i;
+        c->meters_right |= (uint32_t) meter_is_right(c, mc) << i;
+    }
+}
+
 void
-ofconn_setup_recv_meter(struct ofconn *c, struct ofpbuf *msg)
+ofconn_setup_recv_meters(struct ofconn *c, struct ofpbuf *msg)
 {
     const struct ofp_header *oh = msg->data;
     if (ntohl(oh->xid) != c->ask_xids[ASK_METER_READ]) {
         return;
     }
-    c->ask_xids[ASK_METER_READ] = 0;
 
+    bool more = ofpmp_more(oh);
     struct ofputil_meter_config mc;
     uint64_t stub[64 / 8];
     struct ofpbuf bands = OFPBUF_STUB_INITIALIZER(stub);
-    bool found = false, right = false;
     while (!ofputil_decode_meter_config(msg, &mc, &bands)) {
-        if (mc.meter_id == c->meter_id) {
-            found = true;
-            right = meter_is_right(c, &mc);
-        }
+        note_meter(c, &mc);
     }
     ofpbuf_uninit(&bands);
+    if (more) {
+        return;
+    }
 
-    if (!right) {
-        set_meter(c, found ? OFPMC13_MODIFY : OFPMC13_ADD);
+    c->ask_xids[ASK_METER_READ] = 0;
+    c->n_meter_mods = 0;
+    for (unsigned int i = 0; i < c->n_meters; i++) {
+        if (!(c->meters_right >> i & 1)) {
+            set_meter(c, i);
+        }
     }
 }
 
@@ -174,7 +194,9 @@ static bool
 is_ask(const struct ofconn *c, uint32_t xid, enum ofconn_ask *ret_what)
 {
     for (int i = 0; i < N_ASKS; i++) {
-        if (c->ask_xids[i] == xid) {
+        uint32_t n = i == ASK_METER_MOD ? c->n_meter_mods : 1;
+
+        if (c->ask_xids[i] && xid - c->ask_xids[i] < n) {
             *ret_what = i;
             return true;
         }
@@ -197,10 +219,7 @@ ofconn_setup_recv_error(struct ofconn *c, uint32_t xid, enum ofperr error)
         return false;
     }
 
-    c->ask_xids[what] = 0;
-    if (what == ASK_METER_READ && error == OFPERR_OFPMMFC_UNKNOWN_METER) {
-        set_meter(c, OFPMC13_ADD);
-    } else if (!c->refused[what]) {
+    if (!c->refused[what]) {
         c->refused[what] = true;
         ofconn_note_error(c, "%s (%s)", missing[what],
                           ofperr_to_string(error));

@@ -216,7 +216,7 @@ recv_unknown_group_mod(struct ofconn *c, const struct ofp15_group_mod *ogm)
 static void
 recv_meter_mod(struct ofconn *c, const struct ofputil_meter_mod *mm)
 {
-    if (mm->meter.meter_id == c->meter_id
+    if (mm->meter.meter_id - c->meter_id < c->n_meters
         || mm->meter.meter_id == OFPM13_ALL) {
         schedule_repair(c);
     }

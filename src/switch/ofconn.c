@@ -67,6 +67,7 @@ ofconn_create(const struct ofconn_cfg *cfg)
     c->target = xstrdup(cfg->target);
     c->flowtab = cfg->flowtab;
     c->meter_id = cfg->meter_id;
+    c->n_meters = cfg->n_meters;
     c->meter_rate_pps = cfg->meter_rate_pps;
     c->reply_deadline_ms = cfg->reply_deadline_ms;
     c->table_is_ours = cfg->table_is_ours;
@@ -372,8 +373,8 @@ run_FOLLOW(struct ofconn *c)
     if (time_msec() >= c->repair_ms) {
         c->repair_ms = LLONG_MAX;
         c->flush = true;
-        /* Who takes all flows away may take the meter along. */
-        ofconn_setup_check_meter(c);
+        /* Who takes all flows away may take the meters along. */
+        ofconn_setup_check_meters(c);
     }
     ofconn_bundle_run(c);
 }
@@ -456,7 +457,7 @@ ofconn_recv(struct ofconn *c, struct ofpbuf *msg)
     } else if (type == OFPTYPE_PACKET_IN) {
         ofconn_packet_recv(c, msg);
     } else if (type == OFPTYPE_METER_CONFIG_STATS_REPLY) {
-        ofconn_setup_recv_meter(c, msg);
+        ofconn_setup_recv_meters(c, msg);
     } else if (type == OFPTYPE_BARRIER_REPLY
                && ofconn_ct_recv_barrier(c, ntohl(oh->xid))) {
         /* In whatever state: a dump may have begun meanwhile. */

@@ -38,7 +38,7 @@ struct talk {
     uint64_t n_flows;
     uint32_t *groups;
     size_t n_groups, allocated_groups;
-    bool has_meter;
+    size_t n_meters;
     enum ofperr refused; /* The first error, or 0. */
 };
 
@@ -115,14 +115,14 @@ take_group_ids(struct talk *t, struct ofpbuf *msg)
 }
 
 static void
-take_meter(struct talk *t, struct ofpbuf *msg)
+take_meters(struct talk *t, struct ofpbuf *msg)
 {
     struct ofputil_meter_config mc;
     uint64_t stub[64 / 8];
     struct ofpbuf bands = OFPBUF_STUB_INITIALIZER(stub);
 
     while (!ofputil_decode_meter_config(msg, &mc, &bands)) {
-        t->has_meter |= mc.meter_id == t->cfg->meter_id;
+        t->n_meters += mc.meter_id - t->cfg->meter_id < t->cfg->n_meters;
     }
     ofpbuf_uninit(&bands);
 }
@@ -150,7 +150,7 @@ take(struct talk *t, struct ofpbuf *msg)
     } else if (type == OFPTYPE_GROUP_DESC_STATS_REPLY) {
         take_group_ids(t, msg);
     } else if (type == OFPTYPE_METER_CONFIG_STATS_REPLY) {
-        take_meter(t, msg);
+        take_meters(t, msg);
     }
     return 0;
 }
@@ -309,27 +309,40 @@ delete_groups(struct talk *t, struct ds *done, struct err *err)
     return error;
 }
 
-static int
-delete_meter(struct talk *t, struct ds *done, struct err *err)
+static struct ofpbuf *
+encode_delete_meter(uint32_t id)
 {
     struct ofputil_meter_mod mm = {
         .command = OFPMC13_DELETE,
-        .meter = { .meter_id = t->cfg->meter_id },
+        .meter = { .meter_id = id },
     };
+
+    return ofputil_encode_meter_mod(OFP15_VERSION, &mm);
+}
+
+/* It is no error to delete one that is not there. */
+static int
+delete_meters(struct talk *t, struct ds *done, struct err *err)
+{
     int error = step(t, ofputil_encode_meter_request(OFP15_VERSION,
                                                      OFPUTIL_METER_CONFIG,
-                                                     t->cfg->meter_id));
+                                                     OFPM13_ALL));
 
-    /* An error only says that there is none. */
-    if (error || !t->has_meter) {
+    if (error || !t->n_meters) {
         return error;
     }
-    error = step(t, ofputil_encode_meter_mod(OFP15_VERSION, &mm));
-    if (!error) {
-        error = check_refused(t, "the meter", err);
+    t->refused = 0;
+    for (unsigned int i = 0; i < t->cfg->n_meters && !error; i++) {
+        error = send_msg(t, encode_delete_meter(t->cfg->meter_id + i));
     }
     if (!error) {
-        swclean_say(t->cfg, done, 1, "meter");
+        error = finish_step(t);
+    }
+    if (!error) {
+        error = check_refused(t, "meters", err);
+    }
+    if (!error) {
+        swclean_say(t->cfg, done, t->n_meters, "meter");
     }
     return error;
 }
@@ -376,7 +389,7 @@ swclean_openflow(const struct swclean_cfg *cfg, bool marked, struct ds *done,
             error = delete_late_flows(&t);
         }
         if (!error && (marked || t.n_flows || t.n_groups)) {
-            error = delete_meter(&t, done, err);
+            error = delete_meters(&t, done, err);
         }
     }
     if (error && !err->msg[0]) {

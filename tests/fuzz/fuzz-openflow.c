@@ -74,6 +74,7 @@ connect_nowhere(struct flowtab *flowtab)
         .target = "unix:nowhere",
         .flowtab = flowtab,
         .meter_id = 100,
+        .n_meters = 2,
         .meter_rate_pps = 500,
         .reply_deadline_ms = 1000000,
     });

@@ -112,7 +112,7 @@ def test_a_bridge_that_is_flushed_without_a_word_is_filled_again(rig):
 
     def repaired():
         return (rig.switch.state() == before and rig.daemon.in_sync()
-                and "rate=5000" in rig.switch.ofctl("dump-meters"))
+                and "rate=313 " in rig.switch.ofctl("dump-meters"))
 
     for command in (("set-controller", "tcp:127.0.0.1:1"),
                     ("del-controller",), ("set-fail-mode", "standalone")):
@@ -122,7 +122,7 @@ def test_a_bridge_that_is_flushed_without_a_word_is_filled_again(rig):
         rig.api.delete("services", "ns1", "s%d" % i)
     rig.wait_settled()
     rig.switch.vsctl("set-controller", rig.switch.bridge, "tcp:127.0.0.1:1")
-    wait_for(lambda: "rate=5000" in rig.switch.ofctl("dump-meters"), 5,
+    wait_for(lambda: "rate=313 " in rig.switch.ofctl("dump-meters"), 5,
              "the meter", rig)
 
 
@@ -181,7 +181,7 @@ def test_each_object_that_the_switch_refuses_is_named_once(rig):
         for what in (":/TCP", ", other ports"))
 
 
-def test_two_daemons_that_disagree_on_the_meter_cost_little(rig):
+def test_two_daemons_that_disagree_on_the_meters_cost_little(rig):
     """Each undoes what the other did, but not at once."""
     fill(rig, 3)
     rig.start_daemon()
@@ -193,7 +193,7 @@ def test_two_daemons_that_disagree_on_the_meter_cost_little(rig):
         time.sleep(2)           # Of fighting.
         n_mods = len(rig.shim.mods()) - start
         spent = rig.daemon.cpu_seconds() + other.cpu_seconds() - spent
-    assert 0 < n_mods <= 21, n_mods
+    assert 0 < n_mods <= 21 * 16, n_mods
     assert spent < 0.3
 
 

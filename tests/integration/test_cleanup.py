@@ -110,7 +110,7 @@ def test_all_that_the_daemon_made_goes_and_is_told(rig):
         "removed address 2001:db8:10:1::1/64 of link antrea-gw0"]
     assert lines[:3] == ["removed %d flows from bridge br-int" % n_flows,
                          "removed 3 groups from bridge br-int",
-                         "removed 1 meter from bridge br-int"]
+                         "removed 16 meters from bridge br-int"]
     assert sorted(lines[3:5]) == ["removed port %s from bridge br-int" % p
                                   for p in (GATEWAY, TUNNEL)]
     assert lines[5:] == ["removed bridge br-int"]

@@ -4,7 +4,6 @@ the daemon as a whole shows it.
 
 See docs/trouble-cases.md for the cases.
 """
-import json
 import random
 import subprocess
 import time
@@ -235,22 +234,25 @@ def test_o12_a_refused_kind_leaves_flows_alone_and_others_going(rig):
 
 def test_q1_a_service_without_endpoints_is_marked_for_a_reject(rig):
     """Every protocol, both families: the daemon gets the packet, limited by
-    the meter; a pod's packet and the host's."""
+    a meter: the one of the end of the port's number, for a pod's packet and
+    the host's."""
     protocols = ("TCP", "UDP", "SCTP")
     rig.api.apply(dual(ports=[objects.port(80, p.lower(), p)
                               for p in protocols]))
     rig.start_daemon()
-    rig.add_pod("p1", [POD, POD6], 1)
+    rig.add_pod("p1", [POD, POD6], 21)
     rig.daemon.wait_flow("table=SpoofGuard", "in_port=p1")
     for proto in protocols:
         for vip in (VIP, VIP6):
             rig.wait_lookup(vip, "reject", proto=proto.lower())
-    for port, mac, source in ((1, POD_MAC, POD),
-                              (32769, rig.gateway_mac(), "10.10.1.1")):
+    for port, meter, mac, source in (
+            (21, 3841 + 5, POD_MAC, POD),
+            (32769, 3841 + 1, rig.gateway_mac(), "10.10.1.1")):
         text = rig.switch.appctl(
             "ofproto/trace", rig.switch.bridge,
             "tcp,in_port=%d,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64"
             ",tp_src=5000,tp_dst=80" % (port, mac, rig.gateway_mac(), source,
                                         VIP), "--ct-next", "trk,new")
-        assert "controller(max_len=1500,userdata=04,meter_id=" in text, text
-    assert "meter=" in json.dumps(rig.switch.ofctl("dump-meters"))
+        assert "controller(max_len=1500,userdata=04,meter_id=%d)" % meter \
+            in text, text
+        assert "meter=%d " % meter in rig.switch.ofctl("dump-meters")

@@ -402,6 +402,7 @@ main(int argc, char *argv[])
         .target = argv[1],
         .flowtab = p.flowtab,
         .meter_id = 100,
+        .n_meters = 2,
         .meter_rate_pps = 500,
         .reply_deadline_ms = argc > 2 ? atoi(argv[2]) : 10000,
     });

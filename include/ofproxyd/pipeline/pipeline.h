@@ -42,6 +42,11 @@ struct eth_addr pipe_virtual_mac(void);
 /* Identifies reject packet-ins: the first byte of their userdata. */
 #define PIPE_USERDATA_REJECT 4
 
+/* Meters that limit packets to the daemon, one for each RejectShare: who is
+ * rejected too often uses up the share of the ports whose numbers end like
+ * its own, and leaves the others theirs. */
+#define PIPE_N_METERS 16
+
 /* The node, as far as flows depend on it. */
 struct pipe_node {
     enum cfg_encap_mode mode;
@@ -54,7 +59,7 @@ struct pipe_node {
                                            * networkPolicyOnly they mean
                                            * nothing. */
     size_t n_pod_cidrs;
-    uint32_t meter_id; /* Limits packets to the daemon. */
+    uint32_t meter_id; /* The first of PIPE_N_METERS. */
 
     /* Networks of cluster IPs, without host bits, each once, that the host has
      * routes for into the bridge: what it sends to an address in them that no

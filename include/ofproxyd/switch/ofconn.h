@@ -29,8 +29,9 @@ struct ofconn;
 struct ofconn_cfg {
     const char *target;      /* "unix:/var/run/openvswitch/br-int.mgmt" */
     struct flowtab *flowtab; /* Must live longer than the connection. */
-    uint32_t meter_id;       /* Of packets to the daemon. */
-    uint32_t meter_rate_pps; /* And its limit; burst is twice that. */
+    uint32_t meter_id;       /* The first one of packets to the daemon. */
+    unsigned int n_meters;   /* Up to 32. */
+    uint32_t meter_rate_pps; /* The limit of each; burst is twice that. */
     long long int reply_deadline_ms;         /* For any reply, e.g. 10000. */
     bool (*table_is_ours)(uint8_t table_id); /* Or NULL: all are. */
     unsigned int learned_reg; /* Register that learned flows match. */

@@ -24,12 +24,13 @@ struct swclean_cfg {
     const char *bridge;
     const struct ovsdb_table_name *tables; /* Names that are ours. */
     size_t n_tables;
-    uint32_t meter_id;         /* Removed only with other traces of ours. */
+    uint32_t meter_id;         /* The first.  Removed only with... */
+    unsigned int n_meters;     /* ...other traces of ours. */
     long long int deadline_ms; /* For each of database and bridge. */
 };
 
 /* Removes what is there, in an order in which nothing of ours refers to what
- * is gone: flows, groups, meter; then in one transaction names, marks, ports
+ * is gone: flows, groups, meters; then in one transaction names, marks, ports
  * and bridge.
  *
  * Appends to 'done' a line for each thing that was removed ("removed port
