@@ -120,7 +120,7 @@ def spent_on(scan, member, look):
             for pid, before in zip(pids, used)]
     print("%.0f/s: daemon %.1f %%, switch %.1f %%" % (
         scan.n_sent / scan.seconds, 100 * used[0], 100 * used[1]))
-    assert scan.n_sent > 0.3 * scan.rate * scan.seconds / slowness()
+    assert scan.n_sent > 0.1 * scan.rate * scan.seconds / slowness()
     return sum(used)
 
 
@@ -172,7 +172,7 @@ def test_a_scan_of_empty_services_costs_little(scanned, family, who):
         assert sum(late) < 0.2 * len(late) * slowness()
 
     end = drop_at_the_door(node.switch, family)
-    scan = Scan(scanner, source, family, OVER)
+    scan = Scan(scanner, source, family, scan.n_sent / scan.seconds)
     dropped = spent_on(scan, member, lambda: check([served])) / scan.n_sent
     end()
     print("%.2f times as much as dropped" % (used / dropped))
