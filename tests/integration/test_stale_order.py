@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the daemon tells the switch to forget connections, and what it does if
 that fails.  (tests/system/test_stale.py has real connections.)"""
+import ipaddress
+
 import pytest
 
 from support import objects
@@ -29,6 +31,12 @@ def is_flush(message):
 def flushes(rig):
     """Those that have been sent."""
     return [m for m in rig.shim.to_switch() if is_flush(m)]
+
+
+def wire(text):
+    """An address as it is sent."""
+    ip = ipaddress.ip_address(text)
+    return b"\xff\xff" * (ip.version == 4) + ip.packed
 
 
 def wait_quiet(rig):
@@ -60,8 +68,7 @@ def test_connections_go_after_the_switch_has_confirmed(started):
     assert order[:first] == ["commit-reply"]
     assert len(flushes(rig)) == 16
     for text in (VIP, OLD):
-        part = bytes(map(int, text.split(".")))
-        assert all(b"\xff\xff" + part in m.data for m in flushes(rig))
+        assert all(wire(text) in m.data for m in flushes(rig))
     assert all(b"\x0a\x0a\x09\x02" not in m.data for m in flushes(rig))
 
 
@@ -141,11 +148,8 @@ def test_b20_what_has_to_go_is_not_forgotten_with_the_daemon(started, gone, hard
     wait_for(lambda: flushes(rig), 10, "the removal", rig)
     wait_quiet(rig)
     assert len(flushes(rig)) == 16
-    parts = [bytes(map(int, VIP.split(".")))]
-    if gone == "endpoint":
-        parts.append(bytes(map(int, OLD.split("."))))
-    assert all(b"\xff\xff" + part in m.data for m in flushes(rig)
-               for part in parts)
+    named = [VIP, OLD] if gone == "endpoint" else [VIP]
+    assert all(wire(a) in m.data for m in flushes(rig) for a in named)
     assert not list(rig.switch.dir.glob("*.ofproxyd-stale*"))
     rig.shim.clear()
     rig.daemon.restart(hard)
@@ -190,3 +194,44 @@ def test_1000_endpoints_are_few_chunks(started):
     rig.wait_settled()
     wait_quiet(rig)
     assert len(flushes(rig)) == 16
+
+
+@pytest.mark.parametrize("proto, number", [("UDP", 17), ("SCTP", 132)])
+@pytest.mark.parametrize("family", [4, 6])
+def test_of_each_protocol_and_family(rig, proto, number, family):
+    """An endpoint goes; the last one; the Service, which had one again."""
+    vip, old, new, zone = {
+        4: (VIP, OLD, NEW, 65520),
+        6: ("2001:db8:96::10", "2001:db8:9::1", "2001:db8:9::2", 65510),
+    }[family]
+
+    def set_endpoints(*addresses):
+        with rig.api.batch():
+            rig.api.apply(objects.service("ns1", "dns", [(53, "dns", proto)],
+                                          [vip]))
+            rig.api.apply(objects.slice_(
+                "ns1", "dns", [objects.endpoint(a, "n2") for a in addresses],
+                [(53, "dns", proto)], address_type="IPv%d" % family))
+        rig.wait_settled()
+
+    def taken():
+        wait_quiet(rig)
+        sent = flushes(rig)
+        rig.shim.clear()
+        assert all(m.data[16] == number for m in sent)
+        assert all(zone.to_bytes(2, "big") in m.data for m in sent)
+        return [[bool(wire(a) in m.data) for a in (vip, old, new)]
+                for m in sent]
+
+    rig.start_daemon()
+    set_endpoints(old)
+    wait_quiet(rig)
+    rig.shim.clear()
+    set_endpoints(new)
+    assert taken() == [[True, True, False]] * 16
+    set_endpoints()
+    assert taken() == [[True, False, False]] * 16
+    set_endpoints(new)
+    rig.api.delete("services", "ns1", "dns")
+    rig.wait_settled()
+    assert taken() == [[True, False, False]] * 16
