@@ -39,7 +39,7 @@ struct local {
     bool complete;
     char uplink[IFNAMSIZ]; /* Or "". */
     struct host_want want;
-    struct cidr want_addrs[N_IP_FAMILIES];
+    struct cidr want_addrs[N_IP_FAMILIES + 1];
     struct host_neigh want_neighs[N_IP_FAMILIES];
 };
 
@@ -372,6 +372,24 @@ want_pods(struct local *l, const struct ovsdb_state *db)
 
 /* The host. */
 
+/* The address that the kernel gives a link with this MAC address (RFC 4291,
+ * appendix A). */
+static struct cidr
+link_local(struct eth_addr mac)
+{
+    struct cidr ret = { .plen = 64 };
+    uint8_t *b = ret.ip.in6.s6_addr;
+
+    b[0] = 0xfe;
+    b[1] = 0x80;
+    memcpy(&b[8], &mac.ea[0], 3);
+    b[8] ^= 2;
+    b[11] = 0xff;
+    b[12] = 0xfe;
+    memcpy(&b[13], &mac.ea[3], 3);
+    return ret;
+}
+
 static void
 want_host(struct local *l)
 {
@@ -397,6 +415,11 @@ want_host(struct local *l)
         }
         l->want_neighs[w->n_neighs].ip = pipe_virtual_ip(f);
         l->want_neighs[w->n_neighs++].mac = pipe_virtual_mac();
+    }
+    if (!ip_is_none(&l->node.gateway_ips[IP_V6]) && w->gateway_ready) {
+        /* Without it the kernel asks for no pod's MAC address to forward what
+         * comes from elsewhere, and gives it only once. */
+        l->want_addrs[w->n_addresses++] = link_local(l->node.gateway_mac);
     }
     host_set(l->cfg.host, w);
 }

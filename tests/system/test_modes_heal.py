@@ -19,7 +19,9 @@ DAMAGE = {
     "routes-of-the-gateway": "ip route flush dev " + GATEWAY,
     "routes-6-of-the-gateway": "ip -6 route flush dev " + GATEWAY,
     "rules": "nft flush ruleset",
-    "addresses": "ip addr flush dev " + GATEWAY,
+    # The link-local one among them, with which the kernel asks for pods.
+    "addresses": "ip addr flush dev %s; ip -6 neigh flush dev %s" % (
+        GATEWAY, GATEWAY),
     "neighbours": "ip neigh flush nud permanent dev " + GATEWAY,
     "gateway-down": "ip link set %s down" % GATEWAY}
 
@@ -60,8 +62,9 @@ def check_heals(multi, damage, limit):
 @pytest.mark.parametrize("what", DAMAGE)
 def test_what_the_host_loses_comes_back(multi, what):
     """Routes, rules, addresses, the link being up (C16, C20)."""
-    check_heals(multi, lambda member: member.node.run(
-        *DAMAGE[what].split()), SOON)
+    check_heals(multi, lambda member: [
+        member.node.run(*command.split())
+        for command in DAMAGE[what].split("; ")], SOON)
 
 
 def delete_link(member):
