@@ -45,6 +45,7 @@ EVERYWHERE = ["0.0.0.0/0", "::/0"]
 LEARNED = 11                    # The table.
 PASSING = re.compile(r"/%s:|=10\.96\.253\.232[, ]" % MARKER)
 
+MIN_SAMPLES = 10
 # How much is too much at the end, by what it was in the first third.
 GROWTH = {"daemon KiB": (1.25, 4096), "daemon files": (1, 8),
           "learned": (1.5, 200), "conntrack": (1.5, 2000)}
@@ -345,9 +346,11 @@ class Soak:
               sep=", ", flush=True)
 
     def check_growth(self):
-        """The last third is like the first one."""
+        """The last third is like the first one; not of a short run, since
+        closed connections are tracked for minutes."""
         third = len(self.samples) // 3
-        for name, (factor, more) in GROWTH.items() if third else ():
+        for name, (factor, more) in (GROWTH.items() if third >= MIN_SAMPLES
+                                     else ()):
             first, last = (statistics.median(s[name] for s in some)
                            for some in (self.samples[:third],
                                         self.samples[-third:]))
