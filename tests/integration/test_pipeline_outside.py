@@ -88,9 +88,10 @@ class Node(PipeNode):
 
     def rejects(self):
         """How many packets were handed over for a reject."""
-        line, = [line for line in self.switch.ofctl(
-            "dump-flows", "table=14").splitlines() if "controller" in line]
-        return int(re.search(r"n_packets=(\d+)", line).group(1))
+        return sum(int(re.search(r"n_packets=(\d+)", line)[1])
+                   for line in self.switch.ofctl(
+                       "dump-flows", "table=14").splitlines()
+                   if "controller" in line)
 
     def check_lost(self, sport, family):
         """A packet has not left; one that was sent later has."""
