@@ -7,6 +7,7 @@ warning that the test did not allow (`switch.allow(pattern)`).
 """
 import itertools
 import os
+import re
 
 import pytest
 
@@ -53,6 +54,14 @@ def pytest_collection_modifyitems(items):
         if ({"netns", "node", "cluster", "multi"}
                 & set(item.fixturenames)):
             item.add_marker(pytest.mark.skip(reason="needs root"))
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path_factory):
+    """A fresh folder whose name is short: the sockets in it have room for
+    some hundred characters (unix(7))."""
+    return tmp_path_factory.mktemp(
+        re.sub(r"\W", "_", request.node.name)[:16].strip("_"))
 
 
 def pytest_unconfigure():
