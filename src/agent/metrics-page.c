@@ -198,7 +198,7 @@ put_objects(const struct agent *a, struct ds *ds)
         { MODEL_SERVICES, counts.n_services },
         { MODEL_SLICES, counts.n_slices },
         { MODEL_NODES, counts.n_nodes },
-        { MODEL_SERVICE_CIDRS, counts.n_service_cidrs },
+        { MODEL_SERVICE_CIDRS, counts.n_plain[MODEL_SERVICE_CIDRS] },
     };
 
     metrics_begin(ds, METRIC_OBJECTS);

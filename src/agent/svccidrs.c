@@ -205,7 +205,7 @@ compact(struct list *list)
 static void
 collect(const struct svccidrs *sc, struct list *list)
 {
-    const struct model_service_cidr *mc;
+    const struct model_plain *mp;
 
     if (sc->cfg->service_cidr.present) {
         add(sc, "serviceCIDR", &sc->cfg->service_cidr.cidr, list);
@@ -213,11 +213,14 @@ collect(const struct svccidrs *sc, struct list *list)
     if (sc->cfg->service_cidr_v6.present) {
         add(sc, "serviceCIDRv6", &sc->cfg->service_cidr_v6.cidr, list);
     }
-    HMAP_FOR_EACH (mc, hmap_node, model_service_cidrs(sc->model)) {
-        char *whose = xasprintf("ServiceCIDR %s", mc->cidr->meta.name);
+    HMAP_FOR_EACH (mp, hmap_node,
+                   model_plain(sc->model, MODEL_SERVICE_CIDRS)) {
+        const struct service_cidr *object =
+            CONTAINER_OF(mp->meta, struct service_cidr, meta);
+        char *whose = xasprintf("ServiceCIDR %s", mp->meta->name);
 
-        for (size_t i = 0; i < mc->cidr->n_cidrs; i++) {
-            add(sc, whose, &mc->cidr->cidrs[i], list);
+        for (size_t i = 0; i < object->n_cidrs; i++) {
+            add(sc, whose, &object->cidrs[i], list);
         }
         free(whose);
     }
@@ -240,7 +243,9 @@ server_is_service(const struct svccidrs *sc)
 static bool
 has_changed(const struct svccidrs *sc, const struct uplink_state *uplink)
 {
-    return !sc->made || sc->cidrs_seqno != model_service_cidrs_seqno(sc->model)
+    return !sc->made
+           || sc->cidrs_seqno
+                  != model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS)
            || sc->nodes_seqno != model_nodes_seqno(sc->model)
            || sc->uplink_seqno != uplink->seqno
            || sc->server_is_service != server_is_service(sc);
@@ -290,7 +295,7 @@ svccidrs_run(struct svccidrs *sc, const struct uplink_state *uplink)
         return;
     }
     sc->made = true;
-    sc->cidrs_seqno = model_service_cidrs_seqno(sc->model);
+    sc->cidrs_seqno = model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS);
     sc->nodes_seqno = model_nodes_seqno(sc->model);
     sc->uplink_seqno = uplink->seqno;
     sc->server_is_service = server_is_service(sc);

@@ -485,7 +485,7 @@ read_kind(struct decode_doc *doc, struct intern_pool *pool,
     case MODEL_SERVICE_CIDRS:
         decode_service_cidr(doc, &cidr);
         if (!doc->c->failed) {
-            ret->service_cidr = service_cidr_pack(&cidr, pool);
+            ret->plain = &service_cidr_pack(&cidr, pool)->meta;
         }
         break;
     }

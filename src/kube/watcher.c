@@ -166,7 +166,7 @@ put_object(struct watcher *w, const char *text, size_t len)
         break;
     case MODEL_NODES: changed = model_put_node(model, object.node); break;
     case MODEL_SERVICE_CIDRS:
-        changed = model_put_service_cidr(model, object.service_cidr);
+        changed = model_put_plain(model, object.kind, object.plain);
         break;
     }
     /* A Node is sent again every few minutes; of a Service, what is left out
@@ -192,7 +192,7 @@ delete_object(struct watcher *w, const char *text, size_t len)
         case MODEL_SLICES: slice_free(object.slice, model_pool(model)); break;
         case MODEL_NODES: node_free(object.node, model_pool(model)); break;
         case MODEL_SERVICE_CIDRS:
-            service_cidr_free(object.service_cidr, model_pool(model));
+            plain_free(object.plain, model_pool(model));
             break;
         }
     } else if (!object.name[0]) {

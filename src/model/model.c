@@ -13,8 +13,8 @@
 #include <openvswitch/shash.h>
 #include <util.h>
 
-#include "cidrs.h"
 #include "ofproxyd/base/map.h"
+#include "plain.h"
 
 struct listing {
     /* Every object put gets the present generation.  A list starts the next
@@ -43,7 +43,7 @@ struct model {
     struct ovs_list dirty_names; /* ...in the order of the queue. */
     char *popped_node;           /* What was handed out last. */
     struct listing listings[N_MODEL_KINDS];
-    struct cidrs cidrs; /* ServiceCIDRs. */
+    struct plain plain[N_MODEL_KINDS]; /* Of the plain kinds. */
     uint64_t nodes_seqno;
     size_t n_svcs, n_endpoints;
 
@@ -80,7 +80,9 @@ model_create(const char *node_name)
     hmap_init(&m->services);
     hmap_init(&m->slices);
     hmap_init(&m->nodes);
-    cidrs_init(&m->cidrs, m->pool);
+    for (size_t i = 0; i < N_MODEL_KINDS; i++) {
+        plain_init(&m->plain[i], i, m->pool);
+    }
     ovs_list_init(&m->dirty);
     shash_init(&m->dirty_nodes);
     ovs_list_init(&m->dirty_names);
@@ -542,25 +544,24 @@ delete_node(struct model *m, struct model_node *n)
     return true;
 }
 
-/* ServiceCIDRs. */
+/* Plain kinds. */
 
 const struct hmap *
-model_service_cidrs(const struct model *m)
+model_plain(const struct model *m, enum model_kind kind)
 {
-    return &m->cidrs.cidrs;
+    return &m->plain[kind].objects;
 }
 
 uint64_t
-model_service_cidrs_seqno(const struct model *m)
+model_plain_seqno(const struct model *m, enum model_kind kind)
 {
-    return m->cidrs.seqno;
+    return m->plain[kind].seqno;
 }
 
 bool
-model_put_service_cidr(struct model *m, struct service_cidr *cidr)
+model_put_plain(struct model *m, enum model_kind kind, struct obj_meta *meta)
 {
-    return cidrs_put(&m->cidrs, cidr,
-                     m->listings[MODEL_SERVICE_CIDRS].generation);
+    return plain_put(&m->plain[kind], meta, m->listings[kind].generation);
 }
 
 /* All kinds. */
@@ -581,9 +582,9 @@ model_delete(struct model *m, enum model_kind kind, const char *ns,
         deleted = delete_node(m, find_node(m, name));
         map_trim(&m->nodes);
         return deleted;
-    case MODEL_SERVICE_CIDRS: return cidrs_delete(&m->cidrs, name);
+    case MODEL_SERVICE_CIDRS: break;
     }
-    OVS_NOT_REACHED();
+    return plain_delete(&m->plain[kind], ns, name);
 }
 
 /* The generation of the stored object of that name, or NULL. */
@@ -604,9 +605,9 @@ find_generation(struct model *m, enum model_kind kind, const char *ns,
         struct model_node *n = find_node(m, name);
         return n ? &n->generation : NULL;
     }
-    case MODEL_SERVICE_CIDRS: return cidrs_generation(&m->cidrs, name);
+    case MODEL_SERVICE_CIDRS: break;
     }
-    OVS_NOT_REACHED();
+    return plain_generation(&m->plain[kind], ns, name);
 }
 
 void
@@ -677,10 +678,9 @@ model_relist_end(struct model *m, enum model_kind kind)
     case MODEL_SERVICES: return sweep_services(m, listing->generation);
     case MODEL_SLICES: return sweep_slices(m, listing->generation);
     case MODEL_NODES: return sweep_nodes(m, listing->generation);
-    case MODEL_SERVICE_CIDRS:
-        return cidrs_sweep(&m->cidrs, listing->generation);
+    case MODEL_SERVICE_CIDRS: break;
     }
-    OVS_NOT_REACHED();
+    return plain_sweep(&m->plain[kind], listing->generation);
 }
 
 bool
@@ -726,8 +726,10 @@ model_count(const struct model *m, struct model_counts *ret)
         .n_slices = hmap_count(&m->slices),
         .n_endpoints = m->n_endpoints,
         .n_nodes = hmap_count(&m->nodes),
-        .n_service_cidrs = hmap_count(&m->cidrs.cidrs),
     };
+    for (size_t i = 0; i < N_MODEL_KINDS; i++) {
+        ret->n_plain[i] = hmap_count(&m->plain[i].objects);
+    }
 }
 
 void
@@ -742,7 +744,9 @@ model_destroy(struct model *m)
     /* Nothing is of this generation. */
     sweep_slices(m, UINT64_MAX);
     sweep_nodes(m, UINT64_MAX);
-    cidrs_uninit(&m->cidrs);
+    for (size_t i = 0; i < N_MODEL_KINDS; i++) {
+        plain_uninit(&m->plain[i]);
+    }
     HMAP_FOR_EACH_POP (ms, hmap_node, &m->services) {
         svc_free(CONST_CAST(struct svc *, ms->svc), m->pool);
         service_free(m, ms);

@@ -426,11 +426,11 @@ service_cidr_pack(const struct service_cidr *tmpl, struct intern_pool *pool)
 }
 
 void
-service_cidr_free(struct service_cidr *cidr, struct intern_pool *pool)
+plain_free(struct obj_meta *meta, struct intern_pool *pool)
 {
-    if (cidr) {
-        intern_unref(pool, cidr->meta.ns);
-        free(cidr);
+    if (meta) {
+        intern_unref(pool, meta->ns);
+        free(meta);
     }
 }
 

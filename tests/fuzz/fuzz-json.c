@@ -33,7 +33,7 @@ decode(enum model_kind kind, const char *text, size_t len)
     svc_free(object.svc, pool);
     slice_free(object.slice, pool);
     node_free(object.node, pool);
-    service_cidr_free(object.service_cidr, pool);
+    plain_free(object.plain, pool);
     intern_pool_destroy(pool);
 }
 

@@ -49,8 +49,8 @@ check_object(const struct kube_object *object)
         check_meta(object, &object->slice->meta);
     } else if (object->node) {
         check_meta(object, &object->node->meta);
-    } else if (object->service_cidr) {
-        check_meta(object, &object->service_cidr->meta);
+    } else if (object->plain) {
+        check_meta(object, object->plain);
     } else {
         assert_int_equal(object->kind, MODEL_SLICES);
     }
@@ -101,7 +101,7 @@ decoding_format(enum model_kind kind, const char *text, size_t len,
     svc_free(object.svc, pool);
     slice_free(object.slice, pool);
     node_free(object.node, pool);
-    service_cidr_free(object.service_cidr, pool);
+    plain_free(object.plain, pool);
     assert_int_equal(intern_count(pool), 0);
     intern_pool_destroy(pool);
 }

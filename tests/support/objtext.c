@@ -142,8 +142,9 @@ objtext_format(const struct kube_object *object, struct ds *ds)
         put_slice(ds, object->slice);
     } else if (object->node) {
         put_node(ds, object->node);
-    } else if (object->service_cidr) {
-        put_service_cidr(ds, object->service_cidr);
+    } else if (object->kind == MODEL_SERVICE_CIDRS) {
+        put_service_cidr(ds, CONTAINER_OF(object->plain, struct service_cidr,
+                                          meta));
     } else {
         ds_put_format(ds, "%s %s/%s is ignored", model_kind_name(object->kind),
                       object->ns, object->name);

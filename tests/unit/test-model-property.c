@@ -243,9 +243,10 @@ put_cidr(struct run *r, int i, int variant)
     struct service_cidr cidr = { .meta = { "", cidr_names[i], "", 1, 1 },
                                  .n_cidrs = variant };
 
-    assert_int_equal(model_put_service_cidr(
-                         r->m, service_cidr_pack(&cidr, model_pool(r->m))),
-                     r->naive.cidr[i] != variant);
+    assert_int_equal(
+        model_put_plain(r->m, MODEL_SERVICE_CIDRS,
+                        &service_cidr_pack(&cidr, model_pool(r->m))->meta),
+        r->naive.cidr[i] != variant);
     naive_set_cidr(&r->naive, i, variant);
 }
 
@@ -483,18 +484,21 @@ pop_node(struct run *r)
 static void
 check_cidrs(const struct run *r, size_t n)
 {
-    const struct model_service_cidr *mc;
+    const struct model_plain *mp;
 
-    HMAP_FOR_EACH (mc, hmap_node, model_service_cidrs(r->m)) {
-        int i = mc->cidr->meta.name[1] - '0';
+    HMAP_FOR_EACH (mp, hmap_node, model_plain(r->m, MODEL_SERVICE_CIDRS)) {
+        int i = mp->meta->name[1] - '0';
+        const struct service_cidr *cidr =
+            CONTAINER_OF(mp->meta, struct service_cidr, meta);
 
-        assert_int_equal(mc->cidr->n_cidrs, r->naive.cidr[i]);
+        assert_int_equal(cidr->n_cidrs, r->naive.cidr[i]);
     }
     for (int i = 0; i < N_CIDRS; i++) {
         n -= r->naive.cidr[i] >= 0;
     }
     assert_int_equal(n, 0);
-    assert_int_equal(model_service_cidrs_seqno(r->m), r->naive.cidrs_seqno);
+    assert_int_equal(model_plain_seqno(r->m, MODEL_SERVICE_CIDRS),
+                     r->naive.cidrs_seqno);
 }
 
 static void
@@ -538,7 +542,7 @@ check_all(const struct run *r)
     assert_int_equal(counts.n_nodes, expected[3]);
     assert_int_equal(model_has_dirty(r->m), dirty);
     assert_int_equal(model_nodes_seqno(r->m), n->nodes_seqno);
-    check_cidrs(r, counts.n_service_cidrs);
+    check_cidrs(r, counts.n_plain[MODEL_SERVICE_CIDRS]);
     for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
         assert_int_equal(model_kind_synced(r->m, kind), n->synced[kind]);
     }

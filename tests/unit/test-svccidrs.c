@@ -77,8 +77,8 @@ put(struct fixture *f, const char *name, const char *a, const char *b)
     if (b) {
         c.cidrs[c.n_cidrs++] = cidr(b);
     }
-    model_put_service_cidr(f->model,
-                           service_cidr_pack(&c, model_pool(f->model)));
+    model_put_plain(f->model, MODEL_SERVICE_CIDRS,
+                    &service_cidr_pack(&c, model_pool(f->model))->meta);
 }
 
 /* Puts a Node with an address and a pod network. */

@@ -37,7 +37,7 @@ struct kube_object {
                           * FQDN, no service name): then only 'ns' and 'name'
                           * below are set. */
     struct node *node;
-    struct service_cidr *service_cidr;
+    struct obj_meta *plain; /* Of a plain kind. */
     char ns[64], name[254]; /* Of the object, also when it is bad and they
                              * could be read; else "". */
     struct err left_out;    /* Of a good object: what an operator should know

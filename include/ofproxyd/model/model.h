@@ -80,8 +80,10 @@ struct model_node {
     uint64_t generation;
 };
 
-struct model_service_cidr {
-    const struct service_cidr *cidr;
+/* An object of a plain kind: one of which there are few, for whose changes
+ * nobody queues, and that begins with its metadata. */
+struct model_plain {
+    const struct obj_meta *meta;
 
     /* The store's own. */
     struct hmap_node hmap_node;
@@ -106,10 +108,10 @@ const char *model_node_name(const struct model *);
 bool model_put_svc(struct model *, struct svc *);
 bool model_put_slice(struct model *, struct slice *);
 bool model_put_node(struct model *, struct node *);
-bool model_put_service_cidr(struct model *, struct service_cidr *);
+bool model_put_plain(struct model *, enum model_kind, struct obj_meta *);
 
-/* Removes an object; returns false if there was none.  'ns' is "" for
- * Nodes and ServiceCIDRs. */
+/* Removes an object; returns false if there was none.  'ns' is "" for kinds
+ * that belong to the whole cluster. */
 bool model_delete(struct model *, enum model_kind, const char *ns,
                   const char *name);
 
@@ -171,16 +173,16 @@ const struct model_service *model_find_service(const struct model *,
 const struct node *model_find_node(const struct model *, const char *name);
 const struct node *model_own_node(const struct model *);
 
-/* Increases with every change of any ServiceCIDR. */
-uint64_t model_service_cidrs_seqno(const struct model *);
+/* Increases with every change of any object of a plain kind. */
+uint64_t model_plain_seqno(const struct model *, enum model_kind);
 
 /* Iteration in no particular order, as HMAP_FOR_EACH over the 'hmap_node' of
- * struct model_service, struct model_node and struct model_service_cidr.  A
+ * struct model_service, struct model_node and struct model_plain.  A
  * Service that has gone is among them, without its halves, until it is taken
  * from the queue. */
 const struct hmap *model_services(const struct model *);
 const struct hmap *model_nodes(const struct model *);
-const struct hmap *model_service_cidrs(const struct model *);
+const struct hmap *model_plain(const struct model *, enum model_kind);
 
 /* When something happened in the cluster that made a slice change. */
 struct model_trigger {
@@ -201,7 +203,7 @@ struct model_counts {
     size_t n_slices;
     size_t n_endpoints; /* Sum over the slices. */
     size_t n_nodes;
-    size_t n_service_cidrs;
+    size_t n_plain[N_MODEL_KINDS]; /* Of the plain kinds. */
 };
 /* Sets '*ret' to the numbers of objects stored. */
 void model_count(const struct model *, struct model_counts *ret);

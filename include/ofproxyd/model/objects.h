@@ -168,14 +168,15 @@ void node_free(struct node *, struct intern_pool *pool);
 /* The same for a Node. */
 bool node_equals(const struct node *, const struct node *);
 
-/* The same for a ServiceCIDR. */
+/* The same for the kinds of which a cluster has few.  Each begins with its
+ * metadata, by which the store holds it, and is freed by plain_free(). */
 struct service_cidr *service_cidr_pack(const struct service_cidr *tmpl,
                                        struct intern_pool *pool);
-/* The same for a ServiceCIDR. */
-void service_cidr_free(struct service_cidr *, struct intern_pool *pool);
-/* The same for a ServiceCIDR. */
+/* The same for one of these kinds. */
 bool service_cidr_equals(const struct service_cidr *,
                          const struct service_cidr *);
+/* The same for one of these kinds. */
+void plain_free(struct obj_meta *, struct intern_pool *pool);
 
 /* True for what a proxy serves at all: not ExternalName, not headless, with
  * at least one cluster IP (kube-proxy's ShouldSkipService). */
