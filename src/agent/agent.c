@@ -130,6 +130,21 @@ create_nodeips(struct agent *a)
                 });
 }
 
+/* Returns where the objects of multicluster are, or NULL without it. */
+static const char *
+multicluster_ns(const struct cfg *cfg)
+{
+    const char *own = getenv("POD_NAMESPACE");
+
+    if (!cfg->multicluster_enable_gateway) {
+        return NULL;
+    }
+    if (cfg->multicluster_namespace[0]) {
+        return cfg->multicluster_namespace;
+    }
+    return own && own[0] ? own : "kube-system";
+}
+
 static int
 create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
 {
@@ -147,6 +162,7 @@ create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
         .tls_server_name = k->tls_server_name,
         .insecure_skip_tls_verify = k->insecure_skip_tls_verify,
         .service_proxy_name = a->cfg->antrea_proxy_service_proxy_name,
+        .multicluster_ns = multicluster_ns(a->cfg),
         .seed = cfg->seed,
     };
 
@@ -461,8 +477,8 @@ trim_memory(struct agent *a)
 
     model_count(a->model, &m);
     flowtab_get_stats(a->flowtab, &f);
-    n = m.n_services + m.n_slices + m.n_endpoints + f.n_flows + f.n_groups
-        + f.n_unwanted;
+    n = m.n[MODEL_SERVICES] + m.n[MODEL_SLICES] + m.n_endpoints + f.n_flows
+        + f.n_groups + f.n_unwanted;
     a->n_kept_peak = MAX(a->n_kept_peak, n);
     if (a->n_kept_peak - n > MAX(n, TRIM_MIN)) {
         memory_trim();

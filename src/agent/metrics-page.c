@@ -177,7 +177,7 @@ put_api(const struct agent *a, struct ds *ds)
             struct kube_kind_stats s;
 
             kube_get_stats(a->kube, kind, &s);
-            if (is_told(metrics[i].id, kind, &s)) {
+            if (s.state && is_told(metrics[i].id, kind, &s)) {
                 metrics_put(ds, metrics[i].id, &label, 1,
                             metrics[i].value(&s));
             }
@@ -191,21 +191,16 @@ put_objects(const struct agent *a, struct ds *ds)
     struct model_counts counts;
 
     model_count(a->model, &counts);
-    const struct {
-        enum model_kind kind;
-        size_t n;
-    } kinds[] = {
-        { MODEL_SERVICES, counts.n_services },
-        { MODEL_SLICES, counts.n_slices },
-        { MODEL_NODES, counts.n_nodes },
-        { MODEL_SERVICE_CIDRS, counts.n_plain[MODEL_SERVICE_CIDRS] },
-    };
-
     metrics_begin(ds, METRIC_OBJECTS);
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        struct metric_label label = { "kind", model_kind_name(kinds[i].kind) };
+    for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
+        struct metric_label label = { "kind", model_kind_name(kind) };
+        struct kube_kind_stats s;
 
-        metrics_put(ds, METRIC_OBJECTS, &label, 1, (double) kinds[i].n);
+        kube_get_stats(a->kube, kind, &s);
+        if (s.state) {
+            metrics_put(ds, METRIC_OBJECTS, &label, 1,
+                        (double) counts.n[kind]);
+        }
     }
     metrics_put_one(ds, METRIC_ENDPOINTS, (double) counts.n_endpoints);
 }

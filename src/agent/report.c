@@ -245,6 +245,9 @@ format_kinds(const struct agent *a, struct ds *ds)
         struct kube_kind_stats s;
 
         kube_get_stats(a->kube, kind, &s);
+        if (!s.state) {
+            continue;
+        }
         ds_put_format(ds,
                       "%ss: %s %s for %.1f s; %" PRIu64 " lists, %" PRIu64
                       " watches, %" PRIu64 " events, %" PRIu64
@@ -377,8 +380,8 @@ agent_format_sync(const struct agent *a, struct ds *ds)
     ds_put_format(ds,
                   "objects: %zu Services, %zu EndpointSlices, %zu "
                   "endpoints, %zu Nodes\n",
-                  counts.n_services, counts.n_slices, counts.n_endpoints,
-                  counts.n_nodes);
+                  counts.n[MODEL_SERVICES], counts.n[MODEL_SLICES],
+                  counts.n_endpoints, counts.n[MODEL_NODES]);
     ds_put_format(ds, "database: %s, bridge %s\n",
                   ovsdb_state(a->ovsdb)->connected ? "connected"
                                                    : "not connected",

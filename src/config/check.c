@@ -65,6 +65,16 @@ complete(struct cfg_loader *l)
                        "antreaProxy.enable");
         cfg->antrea_proxy_enable = false;
     }
+    if (!l->at[OPTION_multicluster_enable_gateway]) {
+        cfg->multicluster_enable_gateway = cfg->multicluster_enable;
+    }
+    if (cfg->multicluster_enable_gateway && !cfg->feature_gates_multicluster) {
+        cfg_loader_say(l, CFG_WARNING,
+                       l->at[OPTION_multicluster_enable_gateway],
+                       "multicluster.enableGateway: has no effect without "
+                       "featureGates.Multicluster");
+        cfg->multicluster_enable_gateway = false;
+    }
     if (!l->at[OPTION_egress_snat_fully_random_ports]) {
         cfg->egress_snat_fully_random_ports = cfg->snat_fully_random_ports;
     }

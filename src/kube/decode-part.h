@@ -14,16 +14,18 @@
 
 /* Bounds.  Lists have those of the API or, where it has none, one that no
  * object of 1.5 MiB, etcd's limit, comes near. */
-#define DECODE_NS_MAX        63    /* A DNS label. */
-#define DECODE_NAME_MAX      253   /* A DNS subdomain. */
-#define DECODE_PORTS_MAX     65536 /* Of a Service or a slice. */
-#define DECODE_ENDPOINTS_MAX 65536 /* Of a slice; the API: 1000. */
-#define DECODE_ADDRESSES_MAX 1000  /* Of an endpoint; the API: 100. */
-#define DECODE_HINTS_MAX     255 /* Of one type of an endpoint; the API: 8. */
-#define DECODE_ADDRS_MAX     16384 /* External, ingress, Node addresses... */
-#define DECODE_RANGES_MAX    65536 /* ...and source ranges. */
-#define DECODE_TAINTS_MAX    4096
-#define DECODE_POD_CIDRS_MAX 16 /* The API: 2. */
+#define DECODE_NS_MAX          63    /* A DNS label. */
+#define DECODE_NAME_MAX        253   /* A DNS subdomain. */
+#define DECODE_PORTS_MAX       65536 /* Of a Service or a slice. */
+#define DECODE_ENDPOINTS_MAX   65536 /* Of a slice; the API: 1000. */
+#define DECODE_ADDRESSES_MAX   1000  /* Of an endpoint; the API: 100. */
+#define DECODE_HINTS_MAX       255 /* Of a type of an endpoint; the API: 8. */
+#define DECODE_ADDRS_MAX       16384 /* External, ingress, Node addresses... */
+#define DECODE_RANGES_MAX      65536 /* ...and source ranges. */
+#define DECODE_TAINTS_MAX      4096
+#define DECODE_POD_CIDRS_MAX   16    /* The API: 2. */
+#define DECODE_MC_CIDRS_MAX    16384 /* Pod networks of another cluster... */
+#define DECODE_MC_GATEWAYS_MAX 256   /* ...and its gateways; Antrea: 1. */
 
 /* The top-level members that anybody reads. */
 #define DECODE_PARTS                  \
@@ -32,7 +34,9 @@
     PART(STATUS, "status")            \
     PART(ADDRESS_TYPE, "addressType") \
     PART(ENDPOINTS, "endpoints")      \
-    PART(PORTS, "ports")
+    PART(PORTS, "ports")              \
+    PART(GATEWAY_IP, "gatewayIP")     \
+    PART(INTERNAL_IP, "internalIP")
 
 enum decode_part {
 #define PART(SYM, KEY) PART_##SYM,
@@ -72,6 +76,8 @@ bool decode_goto(struct decode_doc *, enum decode_part);
 void decode_svc(struct decode_doc *, struct svc *ret);
 void decode_node(struct decode_doc *, struct node *ret);
 void decode_service_cidr(struct decode_doc *, struct service_cidr *ret);
+void decode_mc_gateway(struct decode_doc *, struct mc_gateway *ret);
+void decode_mc_cluster(struct decode_doc *, struct mc_cluster *ret);
 /* Returns false for a slice that is ignored. */
 bool decode_slice(struct decode_doc *, struct slice *ret);
 

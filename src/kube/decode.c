@@ -463,6 +463,8 @@ read_kind(struct decode_doc *doc, struct intern_pool *pool,
     struct slice slice;
     struct node node;
     struct service_cidr cidr;
+    struct mc_gateway gateway;
+    struct mc_cluster cluster;
 
     switch (ret->kind) {
     case MODEL_SERVICES:
@@ -486,6 +488,18 @@ read_kind(struct decode_doc *doc, struct intern_pool *pool,
         decode_service_cidr(doc, &cidr);
         if (!doc->c->failed) {
             ret->plain = &service_cidr_pack(&cidr, pool)->meta;
+        }
+        break;
+    case MODEL_MC_GATEWAYS:
+        decode_mc_gateway(doc, &gateway);
+        if (!doc->c->failed) {
+            ret->plain = &mc_gateway_pack(&gateway, pool)->meta;
+        }
+        break;
+    case MODEL_MC_CLUSTERS:
+        decode_mc_cluster(doc, &cluster);
+        if (!doc->c->failed) {
+            ret->plain = &mc_cluster_pack(&cluster, pool)->meta;
         }
         break;
     }

@@ -25,8 +25,16 @@ struct kube {
     struct watcher watchers[N_MODEL_KINDS];
     struct publisher publisher;
     struct evsender evsender;
-    char *proxy_name; /* NULL if absent. */
+    char *proxy_name;      /* NULL if absent. */
+    char *multicluster_ns; /* NULL if absent. */
 };
+
+/* Whether objects of this kind are asked for at all. */
+static bool
+follows(const struct kube *kube, enum model_kind kind)
+{
+    return kube->multicluster_ns || !reflector_needs_namespace(kind);
+}
 
 /* Whether 's' can be the value of a label. */
 static bool
@@ -122,10 +130,17 @@ kube_create(const struct kube_cfg *cfg, struct model *model, struct kube **ret,
         .random = hash_int(cfg->seed, 0) | 1, /* May not be 0. */
         .silence_ms = silence_ms,
     };
+    kube->multicluster_ns = cfg->multicluster_ns && cfg->multicluster_ns[0]
+                                ? xstrdup(cfg->multicluster_ns)
+                                : NULL;
     rcfg.proxy_name = kube->proxy_name;
+    rcfg.ns = kube->multicluster_ns;
     for (int i = 0; i < N_MODEL_KINDS; i++) {
         rcfg.kind = i;
         watcher_init(&kube->watchers[i], &kube->env, &rcfg);
+        if (!follows(kube, i)) {
+            model_give_up(model, i);
+        }
     }
     publisher_init(&kube->publisher, &kube->env, rcfg.backoff_min_ms,
                    rcfg.backoff_max_ms);
@@ -145,6 +160,7 @@ kube_destroy(struct kube *kube)
         evsender_uninit(&kube->evsender);
         http_destroy(kube->env.http);
         free(kube->proxy_name);
+        free(kube->multicluster_ns);
         free(kube);
     }
 }
@@ -154,7 +170,9 @@ kube_run(struct kube *kube)
 {
     http_run(kube->env.http);
     for (int i = 0; i < N_MODEL_KINDS; i++) {
-        watcher_run(&kube->watchers[i]);
+        if (follows(kube, i)) {
+            watcher_run(&kube->watchers[i]);
+        }
     }
     publisher_run(&kube->publisher);
     evsender_run(&kube->evsender);
@@ -165,7 +183,9 @@ kube_wait(struct kube *kube)
 {
     http_wait(kube->env.http);
     for (int i = 0; i < N_MODEL_KINDS; i++) {
-        watcher_wait(&kube->watchers[i]);
+        if (follows(kube, i)) {
+            watcher_wait(&kube->watchers[i]);
+        }
     }
     publisher_wait(&kube->publisher);
     evsender_wait(&kube->evsender);
@@ -178,7 +198,8 @@ kube_get_stats(const struct kube *kube, enum model_kind kind,
     const struct watcher *w = &kube->watchers[kind];
 
     *ret = w->stats;
-    ret->state = kube_state_name(w->reflector.state);
+    ret->state =
+        follows(kube, kind) ? kube_state_name(w->reflector.state) : NULL;
 }
 
 void

@@ -49,11 +49,12 @@ static const struct {
 };
 
 static const struct {
-    const char *name, *path, *labels, *field;
+    const char *name, *api_version, *path, *labels, *field;
     bool by_proxy;
+    const char *comes_with;
 } resources[N_MODEL_KINDS] = {
-#define RESOURCE(KIND, NAME, PATH, LABELS, FIELD, BY_PROXY) \
-    [MODEL_##KIND] = { NAME, PATH, LABELS, FIELD, BY_PROXY },
+#define RESOURCE(KIND, NAME, API, PATH, LABELS, FIELD, BY_PROXY, COMES_WITH) \
+    [MODEL_##KIND] = { NAME, API, PATH, LABELS, FIELD, BY_PROXY, COMES_WITH },
 #include "ofproxyd/kube/resources.def"
 #undef RESOURCE
 };
@@ -80,6 +81,24 @@ const char *
 reflector_name(const struct reflector *r)
 {
     return resources[r->cfg.kind].name;
+}
+
+const char *
+reflector_api_version(enum model_kind kind)
+{
+    return resources[kind].api_version;
+}
+
+const char *
+reflector_comes_with(enum model_kind kind)
+{
+    return resources[kind].comes_with;
+}
+
+bool
+reflector_needs_namespace(enum model_kind kind)
+{
+    return strstr(resources[kind].path, "{}") != NULL;
 }
 
 void
@@ -115,6 +134,20 @@ put_param(struct ds *url, const char *key, const char *value)
             ds_put_format(url, "%%%02X", *p);
         }
     }
+}
+
+static void
+put_path(struct ds *url, const struct reflector *r)
+{
+    const char *path = resources[r->cfg.kind].path;
+    const char *gap = strstr(path, "{}");
+
+    if (gap) {
+        ds_put_buffer(url, path, gap - path);
+        ds_put_cstr(url, r->cfg.ns);
+        path = gap + 2;
+    }
+    ds_put_cstr(url, path);
 }
 
 static void
@@ -154,7 +187,7 @@ reflector_request(const struct reflector *r, uint32_t random, struct ds *url)
 {
     char number[16];
 
-    ds_put_cstr(url, resources[r->cfg.kind].path);
+    put_path(url, r);
     put_selectors(url, r);
     if (r->state == KUBE_WATCH) {
         int timeout_s =

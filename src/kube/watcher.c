@@ -100,7 +100,9 @@ find_uid(const struct watcher *w, const char *ns, const char *name)
         node = model_find_node(model, name);
         return node ? node->meta.uid : "";
     case MODEL_SLICES:
-    case MODEL_SERVICE_CIDRS: break;
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: break;
     }
     return "";
 }
@@ -112,9 +114,7 @@ emit_left_out(struct watcher *w, const char *ns, const char *name,
 {
     enum model_kind kind = w->reflector.cfg.kind;
     struct event_ref ref = {
-        .api_version = kind == MODEL_SLICES          ? "discovery.k8s.io/v1"
-                       : kind == MODEL_SERVICE_CIDRS ? "networking.k8s.io/v1"
-                                                     : "v1",
+        .api_version = reflector_api_version(kind),
         .kind = model_kind_name(kind),
         .ns = ns,
         .name = name,
@@ -166,6 +166,8 @@ put_object(struct watcher *w, const char *text, size_t len)
         break;
     case MODEL_NODES: changed = model_put_node(model, object.node); break;
     case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS:
         changed = model_put_plain(model, object.kind, object.plain);
         break;
     }
@@ -192,6 +194,8 @@ delete_object(struct watcher *w, const char *text, size_t len)
         case MODEL_SLICES: slice_free(object.slice, model_pool(model)); break;
         case MODEL_NODES: node_free(object.node, model_pool(model)); break;
         case MODEL_SERVICE_CIDRS:
+        case MODEL_MC_GATEWAYS:
+        case MODEL_MC_CLUSTERS:
             plain_free(object.plain, model_pool(model));
             break;
         }
@@ -433,9 +437,11 @@ report_failure(struct watcher *w, const struct reflector_verdict *v,
     if (v->cause == KUBE_CAUSE_ABSENT) {
         if (!w->absent) {
             VLOG_INFO("%s: %s; the server has no such objects and need not "
-                      "have them (they are new in Kubernetes 1.33); asking "
-                      "again every %.0f s or so",
-                      name_of(w), text->msg, v->wait_ms / 1000.0);
+                      "have them (they come with %s); asking again every "
+                      "%.0f s or so",
+                      name_of(w), text->msg,
+                      reflector_comes_with(w->reflector.cfg.kind),
+                      v->wait_ms / 1000.0);
         }
         w->absent = true;
     } else if (v->expected) {

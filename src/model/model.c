@@ -67,7 +67,7 @@ model_kind_name(enum model_kind kind)
 bool
 model_kind_is_optional(enum model_kind kind)
 {
-    return kind == MODEL_SERVICE_CIDRS;
+    return kind >= MODEL_SERVICE_CIDRS;
 }
 
 struct model *
@@ -582,7 +582,9 @@ model_delete(struct model *m, enum model_kind kind, const char *ns,
         deleted = delete_node(m, find_node(m, name));
         map_trim(&m->nodes);
         return deleted;
-    case MODEL_SERVICE_CIDRS: break;
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: break;
     }
     return plain_delete(&m->plain[kind], ns, name);
 }
@@ -605,7 +607,9 @@ find_generation(struct model *m, enum model_kind kind, const char *ns,
         struct model_node *n = find_node(m, name);
         return n ? &n->generation : NULL;
     }
-    case MODEL_SERVICE_CIDRS: break;
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: break;
     }
     return plain_generation(&m->plain[kind], ns, name);
 }
@@ -678,7 +682,9 @@ model_relist_end(struct model *m, enum model_kind kind)
     case MODEL_SERVICES: return sweep_services(m, listing->generation);
     case MODEL_SLICES: return sweep_slices(m, listing->generation);
     case MODEL_NODES: return sweep_nodes(m, listing->generation);
-    case MODEL_SERVICE_CIDRS: break;
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: break;
     }
     return plain_sweep(&m->plain[kind], listing->generation);
 }
@@ -722,14 +728,14 @@ void
 model_count(const struct model *m, struct model_counts *ret)
 {
     *ret = (struct model_counts){
-        .n_services = m->n_svcs,
-        .n_slices = hmap_count(&m->slices),
         .n_endpoints = m->n_endpoints,
-        .n_nodes = hmap_count(&m->nodes),
     };
     for (size_t i = 0; i < N_MODEL_KINDS; i++) {
-        ret->n_plain[i] = hmap_count(&m->plain[i].objects);
+        ret->n[i] = hmap_count(&m->plain[i].objects);
     }
+    ret->n[MODEL_SERVICES] = m->n_svcs;
+    ret->n[MODEL_SLICES] = hmap_count(&m->slices);
+    ret->n[MODEL_NODES] = hmap_count(&m->nodes);
 }
 
 void

@@ -440,3 +440,63 @@ service_cidr_equals(const struct service_cidr *a, const struct service_cidr *b)
     return a->n_cidrs == b->n_cidrs && meta_equals(&a->meta, &b->meta)
            && cidrs_equal(a->cidrs, b->cidrs, a->n_cidrs);
 }
+
+/* Multicluster. */
+
+struct mc_gateway *
+mc_gateway_pack(const struct mc_gateway *tmpl, struct intern_pool *pool)
+{
+    struct block b = { .pool = pool, .used = sizeof *tmpl };
+    struct mc_gateway counted = *tmpl;
+
+    lay_meta(&b, &counted.meta, &tmpl->meta);
+    struct mc_gateway *gw = block_alloc(&b, sizeof *gw);
+    *gw = *tmpl;
+    lay_meta(&b, &gw->meta, &tmpl->meta);
+    return gw;
+}
+
+bool
+mc_gateway_equals(const struct mc_gateway *a, const struct mc_gateway *b)
+{
+    return meta_equals(&a->meta, &b->meta)
+           && ip_equals(&a->gateway_ip, &b->gateway_ip)
+           && ip_equals(&a->internal_ip, &b->internal_ip);
+}
+
+static void
+mc_cluster_lay(struct block *b, struct mc_cluster *dst,
+               const struct mc_cluster *src)
+{
+    *dst = *src;
+    dst->gateway_ips = lay_array(b, src->gateway_ips, src->n_gateway_ips,
+                                 sizeof *src->gateway_ips);
+    dst->pod_cidrs =
+        lay_array(b, src->pod_cidrs, src->n_pod_cidrs, sizeof *src->pod_cidrs);
+    lay_meta(b, &dst->meta, &src->meta);
+    dst->cluster_id = lay_string(b, src->cluster_id);
+}
+
+struct mc_cluster *
+mc_cluster_pack(const struct mc_cluster *tmpl, struct intern_pool *pool)
+{
+    struct block b = { .pool = pool, .used = sizeof *tmpl };
+    struct mc_cluster counted;
+
+    mc_cluster_lay(&b, &counted, tmpl);
+    struct mc_cluster *cluster = block_alloc(&b, sizeof *cluster);
+    mc_cluster_lay(&b, cluster, tmpl);
+    return cluster;
+}
+
+bool
+mc_cluster_equals(const struct mc_cluster *a, const struct mc_cluster *b)
+{
+    return a->n_gateway_ips == b->n_gateway_ips
+           && a->n_pod_cidrs == b->n_pod_cidrs
+           && meta_equals(&a->meta, &b->meta)
+           && strings_equal(a->cluster_id, b->cluster_id)
+           && cidrs_equal(&a->service_cidr, &b->service_cidr, 1)
+           && ips_equal(a->gateway_ips, b->gateway_ips, a->n_gateway_ips)
+           && cidrs_equal(a->pod_cidrs, b->pod_cidrs, a->n_pod_cidrs);
+}

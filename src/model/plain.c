@@ -44,6 +44,12 @@ equals(const struct plain *p, const struct obj_meta *a,
     case MODEL_SERVICE_CIDRS:
         return service_cidr_equals(CONTAINER_OF(a, struct service_cidr, meta),
                                    CONTAINER_OF(b, struct service_cidr, meta));
+    case MODEL_MC_GATEWAYS:
+        return mc_gateway_equals(CONTAINER_OF(a, struct mc_gateway, meta),
+                                 CONTAINER_OF(b, struct mc_gateway, meta));
+    case MODEL_MC_CLUSTERS:
+        return mc_cluster_equals(CONTAINER_OF(a, struct mc_cluster, meta),
+                                 CONTAINER_OF(b, struct mc_cluster, meta));
     case MODEL_SERVICES:
     case MODEL_SLICES:
     case MODEL_NODES: break;

@@ -25,8 +25,10 @@ decode(enum model_kind kind, const char *text, size_t len)
 
     if (!kube_decode(text, len, pool, &object, &err)) {
         ovs_assert(object.name[0]);
-        ovs_assert((object.left_out.msg[0] != '\0')
-                   == (object.node && object.node->transport_is_bad));
+        if (object.node) {
+            ovs_assert((object.left_out.msg[0] != '\0')
+                       == object.node->transport_is_bad);
+        }
     } else {
         ovs_assert(!object.svc && !object.slice && !object.node);
     }

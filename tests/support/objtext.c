@@ -133,6 +133,28 @@ put_service_cidr(struct ds *ds, const struct service_cidr *cidr)
     }
 }
 
+static void
+put_mc_gateway(struct ds *ds, const struct mc_gateway *gw)
+{
+    put_meta(ds, MODEL_MC_GATEWAYS, &gw->meta);
+    put_ip(ds, "gateway", &gw->gateway_ip);
+    put_ip(ds, "internal", &gw->internal_ip);
+}
+
+static void
+put_mc_cluster(struct ds *ds, const struct mc_cluster *cluster)
+{
+    put_meta(ds, MODEL_MC_CLUSTERS, &cluster->meta);
+    ds_put_format(ds, "\n  id=%s", cluster->cluster_id);
+    put_cidr(ds, "services", &cluster->service_cidr);
+    for (size_t i = 0; i < cluster->n_gateway_ips; i++) {
+        put_ip(ds, "gateway", &cluster->gateway_ips[i]);
+    }
+    for (size_t i = 0; i < cluster->n_pod_cidrs; i++) {
+        put_cidr(ds, "pods", &cluster->pod_cidrs[i]);
+    }
+}
+
 void
 objtext_format(const struct kube_object *object, struct ds *ds)
 {
@@ -145,6 +167,12 @@ objtext_format(const struct kube_object *object, struct ds *ds)
     } else if (object->kind == MODEL_SERVICE_CIDRS) {
         put_service_cidr(ds, CONTAINER_OF(object->plain, struct service_cidr,
                                           meta));
+    } else if (object->kind == MODEL_MC_GATEWAYS) {
+        put_mc_gateway(ds,
+                       CONTAINER_OF(object->plain, struct mc_gateway, meta));
+    } else if (object->kind == MODEL_MC_CLUSTERS) {
+        put_mc_cluster(ds,
+                       CONTAINER_OF(object->plain, struct mc_cluster, meta));
     } else {
         ds_put_format(ds, "%s %s/%s is ignored", model_kind_name(object->kind),
                       object->ns, object->name);

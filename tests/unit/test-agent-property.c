@@ -217,7 +217,8 @@ collect_objects(const struct model *from, struct copy **ret)
     size_t n = 0;
 
     model_count(from, &counts);
-    *ret = xcalloc(counts.n_services + counts.n_slices + 1, sizeof **ret);
+    *ret = xcalloc(counts.n[MODEL_SERVICES] + counts.n[MODEL_SLICES] + 1,
+                   sizeof **ret);
     HMAP_FOR_EACH (ms, hmap_node, model_services(from)) {
         const struct model_slice *s;
 

@@ -214,7 +214,6 @@ static const struct text_case wrong_unused_values[] = {
       "f:1:20: clientConnection.qps: not used by ofproxyd\n"
       "f:1:25: clientConnection.qps: found \"fast\", allowed a number\n" },
     { "multicluster: {namespace: A}",
-      "f:1:16: multicluster.namespace: not used by ofproxyd\n"
       "f:1:27: multicluster.namespace: found \"A\", allowed the name of a "
       "namespace\n" },
     { "secondaryNetwork: {ovsBridges: [br1]}",

@@ -206,6 +206,38 @@ static const struct field cidr_fields[] = {
     { "spec.cidrs[1]", "n" },       { "status.conditions", ANY },
 };
 
+static const char gateway_json[] =
+    "{\"metadata\":{\"name\":\"web\",\"namespace\":\"ns1\"},"
+    "\"gatewayIP\":\"192.0.2.11\",\"internalIP\":\"198.51.100.11\","
+    "\"serviceCIDR\":\"10.96.0.0/16\",\"wireGuard\":{}}";
+
+static const struct field gateway_fields[] = {
+    { "gatewayIP", "" },
+    { "internalIP", "" },
+    { "serviceCIDR", ANY },
+    { "wireGuard", ANY },
+};
+
+static const char cluster_json[] =
+    "{\"metadata\":{\"name\":\"web\",\"namespace\":\"ns1\"},\"spec\":{"
+    "\"clusterID\":\"west\",\"serviceCIDR\":\"10.97.0.0/16\","
+    "\"podCIDRs\":[\"10.20.0.0/16\"],\"gatewayInfos\":[{\"gatewayIP\":"
+    "\"192.0.2.21\"},{\"gatewayIP\":\"192.0.2.22\"}],"
+    "\"wireGuard\":{}},\"status\":{}}";
+
+static const struct field cluster_fields[] = {
+    { "spec", "" },
+    { "spec.clusterID", "nse" },
+    { "spec.serviceCIDR", "" },
+    { "spec.podCIDRs", "naS" },
+    { "spec.podCIDRs[0]", "nse" },
+    { "spec.gatewayInfos", "" },
+    { "spec.gatewayInfos[1]", "noX" },
+    { "spec.gatewayInfos[1].gatewayIP", "nse" },
+    { "spec.wireGuard", ANY },
+    { "status", ANY },
+};
+
 /* Takes one step of '*path' from 'json'.  Sets '*ret_key' to the member's
  * name, malloc()ed, or to NULL for an element of an array. */
 static void
@@ -309,6 +341,10 @@ d22_field_of_a_wrong_type_makes_the_object_bad_and_is_named(
         { MODEL_NODES, node_json, node_fields, ARRAY_SIZE(node_fields) },
         { MODEL_SERVICE_CIDRS, cidr_json, cidr_fields,
           ARRAY_SIZE(cidr_fields) },
+        { MODEL_MC_GATEWAYS, gateway_json, gateway_fields,
+          ARRAY_SIZE(gateway_fields) },
+        { MODEL_MC_CLUSTERS, cluster_json, cluster_fields,
+          ARRAY_SIZE(cluster_fields) },
     };
 
     for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {

@@ -28,7 +28,7 @@
 #define N_SLICES   8
 #define N_NODES    3
 #define N_ZONES    3
-#define N_CIDRS    2   /* ServiceCIDRs. */
+#define N_PLAIN    2   /* Objects of each plain kind. */
 #define N_STEPS    300 /* In a round. */
 
 static const char *const namespaces[] = { "ns1", "ns2" };
@@ -36,7 +36,7 @@ static const char *const names[] = { "a", "b", "c" };
 static const char *const slice_names[] = { "s0", "s1", "s2", "s3",
                                            "s4", "s5", "s6", "s7" };
 static const char *const node_names[] = { "n1", "n2", "n3" };
-static const char *const cidr_names[] = { "c0", "c1" };
+static const char *const plain_names[] = { "c0", "c1" };
 static const char *const zones[] = { "", "za", "zb" };
 
 /* The plain arrays.  -1 stands for "there is none". */
@@ -49,8 +49,8 @@ struct naive {
     } slice[N_SLICES];
     int zone[N_NODES];
     uint64_t nodes_seqno;
-    int cidr[N_CIDRS]; /* Variant: the number of networks. */
-    uint64_t cidrs_seqno;
+    int plain[N_MODEL_KINDS][N_PLAIN]; /* Variant, of the plain kinds. */
+    uint64_t plain_seqnos[N_MODEL_KINDS];
     bool synced[N_MODEL_KINDS];
 
     /* When the Service was enqueued, 0 if it isn't.  What one step enqueued
@@ -231,23 +231,59 @@ put_node(struct run *r, int i, int zone)
 }
 
 static void
-naive_set_cidr(struct naive *n, int i, int variant)
+naive_set_plain(struct naive *n, enum model_kind kind, int i, int variant)
 {
-    n->cidrs_seqno += n->cidr[i] != variant;
-    n->cidr[i] = variant;
+    n->plain_seqnos[kind] += n->plain[kind][i] != variant;
+    n->plain[kind][i] = variant;
+}
+
+static const char *
+plain_ns(enum model_kind kind)
+{
+    return kind == MODEL_SERVICE_CIDRS ? "" : namespaces[0];
+}
+
+/* Each kind shows its variant in another member. */
+static struct obj_meta *
+plain_make(struct run *r, enum model_kind kind, int i, int variant)
+{
+    struct obj_meta meta = { plain_ns(kind), plain_names[i], "", 1, 1 };
+    struct intern_pool *pool = model_pool(r->m);
+    struct cidr cidrs[2] = { { .plen = 8 }, { .plen = 8 } };
+    struct service_cidr cidr = { .meta = meta, .n_cidrs = variant };
+    struct mc_gateway gateway = { .meta = meta };
+    struct mc_cluster cluster = {
+        .meta = meta,
+        .cluster_id = "",
+        .pod_cidrs = cidrs,
+        .n_pod_cidrs = variant,
+    };
+
+    gateway.internal_ip.in6.s6_addr[15] = variant;
+    return kind == MODEL_SERVICE_CIDRS ? &service_cidr_pack(&cidr, pool)->meta
+           : kind == MODEL_MC_GATEWAYS
+               ? &mc_gateway_pack(&gateway, pool)->meta
+               : &mc_cluster_pack(&cluster, pool)->meta;
+}
+
+static int
+plain_variant(enum model_kind kind, const struct obj_meta *meta)
+{
+    return kind == MODEL_SERVICE_CIDRS
+               ? CONTAINER_OF(meta, struct service_cidr, meta)->n_cidrs
+           : kind == MODEL_MC_GATEWAYS
+               ? CONTAINER_OF(meta, struct mc_gateway, meta)
+                     ->internal_ip.in6.s6_addr[15]
+               : CONTAINER_OF(meta, struct mc_cluster, meta)->n_pod_cidrs;
 }
 
 static void
-put_cidr(struct run *r, int i, int variant)
+put_plain(struct run *r, enum model_kind kind, int i, int variant)
 {
-    struct service_cidr cidr = { .meta = { "", cidr_names[i], "", 1, 1 },
-                                 .n_cidrs = variant };
-
-    assert_int_equal(
-        model_put_plain(r->m, MODEL_SERVICE_CIDRS,
-                        &service_cidr_pack(&cidr, model_pool(r->m))->meta),
-        r->naive.cidr[i] != variant);
-    naive_set_cidr(&r->naive, i, variant);
+    assert_int_equal(model_put_plain(r->m, kind,
+                                     plain_make(r, kind, i, variant)),
+                     r->naive.plain[kind][i] != variant);
+    naive_set_plain(&r->naive, kind, i, variant);
 }
 
 /* Takes object 'i' out of the arrays; false if there is none. */
@@ -276,8 +312,10 @@ naive_delete(struct naive *n, enum model_kind kind, int i)
         naive_set_zone(n, i, -1);
         return there;
     case MODEL_SERVICE_CIDRS:
-        there = n->cidr[i] >= 0;
-        naive_set_cidr(n, i, -1);
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS:
+        there = n->plain[kind][i] >= 0;
+        naive_set_plain(n, kind, i, -1);
         return there;
     }
     OVS_NOT_REACHED();
@@ -290,7 +328,9 @@ n_objects(enum model_kind kind)
     case MODEL_SERVICES: return N_SERVICES;
     case MODEL_SLICES: return N_SLICES;
     case MODEL_NODES: return N_NODES;
-    case MODEL_SERVICE_CIDRS: return N_CIDRS;
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: return N_PLAIN;
     }
     OVS_NOT_REACHED();
 }
@@ -301,8 +341,10 @@ object_ns(enum model_kind kind, int i)
     switch (kind) {
     case MODEL_SERVICES: return service_ns(i);
     case MODEL_SLICES: return namespaces[slice_ns(i)];
-    case MODEL_NODES:
-    case MODEL_SERVICE_CIDRS: return "";
+    case MODEL_NODES: return "";
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: return plain_ns(kind);
     }
     OVS_NOT_REACHED();
 }
@@ -314,7 +356,9 @@ object_name(enum model_kind kind, int i)
     case MODEL_SERVICES: return names[i % N_NAMES];
     case MODEL_SLICES: return slice_names[i];
     case MODEL_NODES: return node_names[i];
-    case MODEL_SERVICE_CIDRS: return cidr_names[i];
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: return plain_names[i];
     }
     OVS_NOT_REACHED();
 }
@@ -328,7 +372,9 @@ put_random(struct run *r, enum model_kind kind, int i)
         put_slice(r, i, below(r, N_NAMES), below(r, 4), below(r, 5));
         return;
     case MODEL_NODES: put_node(r, i, below(r, N_ZONES)); return;
-    case MODEL_SERVICE_CIDRS: put_cidr(r, i, below(r, 3)); return;
+    case MODEL_SERVICE_CIDRS:
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS: put_plain(r, kind, i, below(r, 3)); return;
     }
     OVS_NOT_REACHED();
 }
@@ -357,8 +403,10 @@ put_again(struct run *r, enum model_kind kind, int i)
         }
         return;
     case MODEL_SERVICE_CIDRS:
-        if (n->cidr[i] >= 0) {
-            put_cidr(r, i, n->cidr[i]);
+    case MODEL_MC_GATEWAYS:
+    case MODEL_MC_CLUSTERS:
+        if (n->plain[kind][i] >= 0) {
+            put_plain(r, kind, i, n->plain[kind][i]);
         }
         return;
     }
@@ -482,23 +530,20 @@ pop_node(struct run *r)
 }
 
 static void
-check_cidrs(const struct run *r, size_t n)
+check_plain(const struct run *r, enum model_kind kind, size_t n)
 {
     const struct model_plain *mp;
 
-    HMAP_FOR_EACH (mp, hmap_node, model_plain(r->m, MODEL_SERVICE_CIDRS)) {
-        int i = mp->meta->name[1] - '0';
-        const struct service_cidr *cidr =
-            CONTAINER_OF(mp->meta, struct service_cidr, meta);
-
-        assert_int_equal(cidr->n_cidrs, r->naive.cidr[i]);
+    HMAP_FOR_EACH (mp, hmap_node, model_plain(r->m, kind)) {
+        assert_int_equal(plain_variant(kind, mp->meta),
+                         r->naive.plain[kind][mp->meta->name[1] - '0']);
     }
-    for (int i = 0; i < N_CIDRS; i++) {
-        n -= r->naive.cidr[i] >= 0;
+    for (int i = 0; i < N_PLAIN; i++) {
+        n -= r->naive.plain[kind][i] >= 0;
     }
     assert_int_equal(n, 0);
-    assert_int_equal(model_plain_seqno(r->m, MODEL_SERVICE_CIDRS),
-                     r->naive.cidrs_seqno);
+    assert_int_equal(model_plain_seqno(r->m, kind),
+                     r->naive.plain_seqnos[kind]);
 }
 
 static void
@@ -536,13 +581,15 @@ check_all(const struct run *r)
     }
     assert_int_equal(model_has_dirty_node(r->m), dirty_node);
     model_count(r->m, &counts);
-    assert_int_equal(counts.n_services, expected[0]);
-    assert_int_equal(counts.n_slices, expected[1]);
+    assert_int_equal(counts.n[MODEL_SERVICES], expected[0]);
+    assert_int_equal(counts.n[MODEL_SLICES], expected[1]);
     assert_int_equal(counts.n_endpoints, expected[2]);
-    assert_int_equal(counts.n_nodes, expected[3]);
+    assert_int_equal(counts.n[MODEL_NODES], expected[3]);
     assert_int_equal(model_has_dirty(r->m), dirty);
     assert_int_equal(model_nodes_seqno(r->m), n->nodes_seqno);
-    check_cidrs(r, counts.n_plain[MODEL_SERVICE_CIDRS]);
+    for (int kind = MODEL_SERVICE_CIDRS; kind < N_MODEL_KINDS; kind++) {
+        check_plain(r, kind, counts.n[kind]);
+    }
     for (int kind = 0; kind < N_MODEL_KINDS; kind++) {
         assert_int_equal(model_kind_synced(r->m, kind), n->synced[kind]);
     }
@@ -554,7 +601,9 @@ run_step(struct run *r)
     enum model_kind kind = below(r, 10) < 5   ? MODEL_SLICES
                            : below(r, 10) < 7 ? MODEL_SERVICES
                            : below(r, 10) < 5 ? MODEL_NODES
-                                              : MODEL_SERVICE_CIDRS;
+                           : below(r, 10) < 5 ? MODEL_SERVICE_CIDRS
+                           : below(r, 10) < 5 ? MODEL_MC_GATEWAYS
+                                              : MODEL_MC_CLUSTERS;
     int i = below(r, n_objects(kind));
     int service = below(r, N_SERVICES);
 
@@ -597,8 +646,8 @@ run_round(struct run *r)
     for (int i = 0; i < N_NODES; i++) {
         n->zone[i] = -1;
     }
-    for (int i = 0; i < N_CIDRS; i++) {
-        n->cidr[i] = -1;
+    for (int i = 0; i < N_MODEL_KINDS * N_PLAIN; i++) {
+        n->plain[i / N_PLAIN][i % N_PLAIN] = -1;
     }
     r->m = model_create(node_names[0]);
     for (int i = 0; i < N_STEPS; i++) {

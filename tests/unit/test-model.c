@@ -369,7 +369,8 @@ service_that_has_gone_is_told_once_more(void **state OVS_UNUSED)
     assert_true(hmap_is_empty(model_services(m)));
     assert_int_equal(intern_count(model_pool(m)), 0);
     model_count(m, &counts);
-    assert_int_equal(counts.n_services + counts.n_slices + counts.n_endpoints,
+    assert_int_equal(counts.n[MODEL_SERVICES] + counts.n[MODEL_SLICES]
+                         + counts.n_endpoints,
                      0);
     model_destroy(m);
 }
@@ -637,19 +638,19 @@ counts_follow_the_objects(void **state OVS_UNUSED)
     put_slice(m, "b-1", "b", 1);
     put_node(m, "n1", "", false);
     model_count(m, &counts);
-    assert_int_equal(counts.n_services, 2);
-    assert_int_equal(counts.n_slices, 2);
+    assert_int_equal(counts.n[MODEL_SERVICES], 2);
+    assert_int_equal(counts.n[MODEL_SLICES], 2);
     assert_int_equal(counts.n_endpoints, 3);
-    assert_int_equal(counts.n_nodes, 1);
+    assert_int_equal(counts.n[MODEL_NODES], 1);
 
     model_delete(m, MODEL_SERVICES, "ns1", "a");
     model_delete(m, MODEL_SLICES, "ns1", "a-1");
     list_nothing(m, MODEL_NODES);
     model_count(m, &counts);
-    assert_int_equal(counts.n_services, 1);
-    assert_int_equal(counts.n_slices, 1);
+    assert_int_equal(counts.n[MODEL_SERVICES], 1);
+    assert_int_equal(counts.n[MODEL_SLICES], 1);
     assert_int_equal(counts.n_endpoints, 1);
-    assert_int_equal(counts.n_nodes, 0);
+    assert_int_equal(counts.n[MODEL_NODES], 0);
     model_destroy(m);
 }
 

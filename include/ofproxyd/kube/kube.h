@@ -3,8 +3,8 @@
 #define OFPROXYD_KUBE_KUBE_H 1
 
 /* The API client: keeps a model equal to the API server's Services,
- * EndpointSlices and Nodes, and publishes where this node is reached by
- * others.
+ * EndpointSlices, Nodes, ServiceCIDRs and objects of multicluster, and
+ * publishes where this node is reached by others.
  *
  * One list-then-watch machine for each kind, on libcurl's multi interface
  * driven from the poll loop.  Failures of any kind are waited out, each kind
@@ -35,6 +35,8 @@ struct kube_cfg {
     bool insecure_skip_tls_verify;
     const char *service_proxy_name; /* Label value to select Services by;
                                      * absent: those without the label. */
+    const char *multicluster_ns;    /* Where the objects of multicluster are;
+                                  * absent: they are not followed. */
     uint32_t seed;                  /* Of the jitter. */
     /* For tests; 0 means the default. */
     int page_limit;      /* Objects a page; default 500. */
@@ -63,7 +65,8 @@ void kube_run(struct kube *);
 void kube_wait(struct kube *);
 
 struct kube_kind_stats {
-    const char *state;            /* "LIST", "WATCH" or "BACKOFF". */
+    const char *state;            /* "LIST", "WATCH" or "BACKOFF"; NULL for
+                                   * a kind that isn't followed. */
     long long int state_since_ms; /* On time_msec()'s clock. */
     uint64_t n_lists;             /* Lists read to their end. */
     uint64_t n_watches;           /* Watches asked for. */

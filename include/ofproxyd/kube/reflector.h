@@ -85,6 +85,8 @@ struct reflector_cfg {
     enum model_kind kind;
     const char *proxy_name; /* NULL for Services without the label; must live
                              * as long as the machine. */
+    const char *ns; /* Of multicluster; NULL for kinds that need none.  Must
+                     * live as long, too. */
     int page_limit;
     int watch_timeout_s;
     int backoff_min_ms, backoff_max_ms;
@@ -161,5 +163,15 @@ void reflector_tick(struct reflector *, long long int now_ms);
 
 /* "services" and the like. */
 const char *reflector_name(const struct reflector *);
+
+/* The group and version of a kind, "v1" and the like. */
+const char *reflector_api_version(enum model_kind);
+
+/* What brings an optional kind to a server, for messages. */
+const char *reflector_comes_with(enum model_kind);
+
+/* True for a kind that is followed in one namespace, 'ns' of the
+ * configuration. */
+bool reflector_needs_namespace(enum model_kind);
 
 #endif /* ofproxyd/kube/reflector.h */

@@ -27,24 +27,27 @@
 #include "ofproxyd/model/objects.h"
 
 /*      symbol      name in messages */
-#define MODEL_KINDS                     \
-    MODEL_KIND(SERVICES, "Service")     \
-    MODEL_KIND(SLICES, "EndpointSlice") \
-    MODEL_KIND(NODES, "Node")           \
-    MODEL_KIND(SERVICE_CIDRS, "ServiceCIDR")
+#define MODEL_KINDS                          \
+    MODEL_KIND(SERVICES, "Service")          \
+    MODEL_KIND(SLICES, "EndpointSlice")      \
+    MODEL_KIND(NODES, "Node")                \
+    MODEL_KIND(SERVICE_CIDRS, "ServiceCIDR") \
+    MODEL_KIND(MC_GATEWAYS, "Gateway")       \
+    MODEL_KIND(MC_CLUSTERS, "ClusterInfoImport")
 
 enum model_kind {
 #define MODEL_KIND(SYM, NAME) MODEL_##SYM,
     MODEL_KINDS
 #undef MODEL_KIND
 };
-#define N_MODEL_KINDS 4
+#define N_MODEL_KINDS 6
 
 /* Returns the name of a kind in messages, e.g. "EndpointSlice". */
 const char *model_kind_name(enum model_kind);
 
 /* True for a kind that a server need not have, and a client need not be
- * allowed to read: ServiceCIDRs are new in Kubernetes 1.33. */
+ * allowed to read: ServiceCIDRs are new in Kubernetes 1.33, those of
+ * multicluster are there only if Antrea Multi-cluster is installed. */
 bool model_kind_is_optional(enum model_kind);
 
 /* All that is known under one Service name.  Either half may be missing:
@@ -199,11 +202,8 @@ struct model_trigger {
 struct model_trigger *model_take_triggers(struct model *, size_t *ret_n);
 
 struct model_counts {
-    size_t n_services; /* Service objects. */
-    size_t n_slices;
-    size_t n_endpoints; /* Sum over the slices. */
-    size_t n_nodes;
-    size_t n_plain[N_MODEL_KINDS]; /* Of the plain kinds. */
+    size_t n[N_MODEL_KINDS]; /* Objects. */
+    size_t n_endpoints;      /* Sum over the slices. */
 };
 /* Sets '*ret' to the numbers of objects stored. */
 void model_count(const struct model *, struct model_counts *ret);

@@ -3,7 +3,8 @@
 #define OFPROXYD_MODEL_OBJECTS_H 1
 
 /* Kubernetes objects as plain data: what a Service proxy reads of a Service,
- * an EndpointSlice, a Node and a ServiceCIDR, and nothing else.
+ * an EndpointSlice, a Node and a ServiceCIDR, and of the objects of Antrea
+ * Multi-cluster, and nothing else.
  *
  * An object is one block of memory (its arrays and its own strings stand
  * behind the struct) plus references into an intern pool for the strings that
@@ -146,6 +147,25 @@ struct service_cidr {
     size_t n_cidrs;
 };
 
+/* multicluster.crd.antrea.io/v1alpha1 Gateway: a Node of this cluster, its
+ * name, that exchanges packets with other clusters. */
+struct mc_gateway {
+    struct obj_meta meta;
+    struct ip gateway_ip;  /* For other clusters. */
+    struct ip internal_ip; /* For the other nodes of this one. */
+};
+
+/* multicluster.crd.antrea.io/v1alpha1 ClusterInfoImport: another cluster. */
+struct mc_cluster {
+    struct obj_meta meta;
+    const char *cluster_id;
+    struct cidr service_cidr; /* Networks without host bits. */
+    struct ip *gateway_ips;   /* At least one. */
+    size_t n_gateway_ips;
+    struct cidr *pod_cidrs;
+    size_t n_pod_cidrs;
+};
+
 /* x_pack() returns a copy of '*tmpl' in one block, its repeating strings
  * interned in 'pool'; 'tmpl' and what it points to stay the caller's.
  * x_free() frees it (NULL is allowed).  x_equals() compares everything but
@@ -175,6 +195,16 @@ struct service_cidr *service_cidr_pack(const struct service_cidr *tmpl,
 /* The same for one of these kinds. */
 bool service_cidr_equals(const struct service_cidr *,
                          const struct service_cidr *);
+/* The same for one of these kinds. */
+struct mc_gateway *mc_gateway_pack(const struct mc_gateway *tmpl,
+                                   struct intern_pool *pool);
+/* The same for one of these kinds. */
+bool mc_gateway_equals(const struct mc_gateway *, const struct mc_gateway *);
+/* The same for one of these kinds. */
+struct mc_cluster *mc_cluster_pack(const struct mc_cluster *tmpl,
+                                   struct intern_pool *pool);
+/* The same for one of these kinds. */
+bool mc_cluster_equals(const struct mc_cluster *, const struct mc_cluster *);
 /* The same for one of these kinds. */
 void plain_free(struct obj_meta *, struct intern_pool *pool);
 
