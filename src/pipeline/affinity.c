@@ -34,7 +34,8 @@ _Static_assert(PIPE_AFFINITY_MAX_S <= UINT16_MAX, "no flow has that timeout");
 #define HAS_ENDPOINT (PIPE_V_EP_STATE_SELECTED & PIPE_V_EP_STATE_TO_LEARN)
 
 _Static_assert(HAS_ENDPOINT && !(HAS_ENDPOINT & PIPE_V_EP_STATE_TO_SELECT)
-                   && !(HAS_ENDPOINT & PIPE_V_EP_STATE_CHECKED),
+                   && !(HAS_ENDPOINT & PIPE_V_EP_STATE_CHECKED)
+                   && !(HAS_ENDPOINT & PIPE_V_EP_STATE_NESTED),
                "states don't tell whether there is an endpoint");
 
 void
@@ -58,40 +59,6 @@ affinity_build_lookup(struct build *b)
     /* On the side: a learned flow can't go on to another table. */
     build_resubmit(b, PIPE_T_AFFINITY);
     build_goto(b, PIPE_T_ENDPOINT_DNAT);
-}
-
-/* The register of an endpoint's address. */
-static const struct mf_field *
-ip_register(enum ip_family family)
-{
-    return mf_from_id(family == IP_V4 ? pipe_fields[PIPE_F_EP_IP].reg
-                                      : PIPE_EP_IP6_REG);
-}
-
-void
-affinity_build_bucket(struct ofpbuf *ofpacts, const struct eps *eps)
-{
-    ovs_be32 mask = htonl(pipe_field_mask(PIPE_F_EP_PORT)
-                          | pipe_field_mask(PIPE_F_EP_STATE));
-    ovs_be32 port_and_state =
-        htonl(pipe_field_value(PIPE_F_EP_PORT, eps->port)
-              | pipe_field_value(PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_LEARN));
-    enum ip_family family = ip_family(&eps->ip);
-    struct ofpact_resubmit *resubmit;
-
-    if (family == IP_V4) {
-        ovs_be32 v4 = ip_v4(&eps->ip);
-
-        ofpact_put_set_field(ofpacts, ip_register(family), &v4, NULL);
-    } else {
-        ofpact_put_set_field(ofpacts, ip_register(family), &eps->ip.in6, NULL);
-    }
-    ofpact_put_set_field(ofpacts, mf_from_id(pipe_fields[PIPE_F_EP_PORT].reg),
-                         &port_and_state, &mask);
-    resubmit = ofpact_put_RESUBMIT(ofpacts);
-    resubmit->ofpact.raw = -1;
-    resubmit->in_port = OFPP_IN_PORT;
-    resubmit->table_id = PIPE_T_ENDPOINT_DNAT;
 }
 
 /* Clients without memory, and those whose endpoint has no flow: it has gone
@@ -215,7 +182,8 @@ put_learn(struct ofpbuf *ofpacts, const struct pipe_service *svc,
     put_same(ofpacts, NX_LEARN_DST_MATCH, part(PIPE_F_GROUP_ID));
     put_same(ofpacts, NX_LEARN_DST_MATCH,
              whole(mf_from_id(v4 ? MFF_IPV4_SRC : MFF_IPV6_SRC)));
-    put_same(ofpacts, NX_LEARN_DST_LOAD, whole(ip_register(svc->family)));
+    put_same(ofpacts, NX_LEARN_DST_LOAD,
+             whole(build_ip_register(svc->family)));
     put_same(ofpacts, NX_LEARN_DST_LOAD, part(PIPE_F_EP_PORT));
     put_number(ofpacts, NX_LEARN_DST_LOAD, part(PIPE_F_EP_STATE),
                PIPE_V_EP_STATE_SELECTED);
@@ -233,17 +201,14 @@ render_endpoint(const struct pipe_service *svc, uint32_t group_id,
     build_flow(b, PIPE_T_ENDPOINT_DNAT, PIPE_PRIO_HIGH);
     build_match_family(b, svc->family);
     build_match_field(b, PIPE_F_GROUP_ID, group_id);
-    if (svc->family == IP_V4) {
-        build_match_field(b, PIPE_F_EP_IP, ntohl(ip_v4(&eps->ip)));
-    } else {
-        union mf_value value = { .ipv6 = eps->ip.in6 };
-
-        mf_set_value(ip_register(IP_V6), &value, &b->match, NULL);
-    }
-    build_match_field(b, PIPE_F_EP_PORT, eps->port);
+    build_match_chosen(b, &eps->ip, eps->port);
     build_match_bits(b, PIPE_F_EP_STATE, HAS_ENDPOINT);
     put_learn(&b->ofpacts, svc, learned_cookie(group_id, eps));
-    build_endpoint_ct(&b->ofpacts, svc, eps);
+    if (eps->nested) {
+        build_choose(&b->ofpacts, eps, PIPE_V_EP_STATE_NESTED);
+    } else {
+        build_endpoint_ct(&b->ofpacts, svc, eps);
+    }
     build_done(b);
 }
 

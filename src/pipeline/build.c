@@ -338,3 +338,51 @@ build_endpoint_ct(struct ofpbuf *ofpacts, const struct pipe_service *svc,
 
     build_ct(ofpacts, &ct);
 }
+
+const struct mf_field *
+build_ip_register(enum ip_family family)
+{
+    return mf_from_id(family == IP_V4 ? pipe_fields[PIPE_F_EP_IP].reg
+                                      : PIPE_EP_IP6_REG);
+}
+
+void
+build_choose(struct ofpbuf *ofpacts, const struct eps *eps,
+             enum pipe_value state)
+{
+    ovs_be32 mask = htonl(pipe_field_mask(PIPE_F_EP_PORT)
+                          | pipe_field_mask(PIPE_F_EP_STATE));
+    ovs_be32 port_and_state =
+        htonl(pipe_field_value(PIPE_F_EP_PORT, eps->port)
+              | pipe_field_value(PIPE_F_EP_STATE, state));
+    enum ip_family family = ip_family(&eps->ip);
+    struct ofpact_resubmit *resubmit;
+
+    if (family == IP_V4) {
+        ovs_be32 v4 = ip_v4(&eps->ip);
+
+        ofpact_put_set_field(ofpacts, build_ip_register(family), &v4, NULL);
+    } else {
+        ofpact_put_set_field(ofpacts, build_ip_register(family), &eps->ip.in6,
+                             NULL);
+    }
+    ofpact_put_set_field(ofpacts, mf_from_id(pipe_fields[PIPE_F_EP_PORT].reg),
+                         &port_and_state, &mask);
+    resubmit = ofpact_put_RESUBMIT(ofpacts);
+    resubmit->ofpact.raw = -1;
+    resubmit->in_port = OFPP_IN_PORT;
+    resubmit->table_id = PIPE_T_ENDPOINT_DNAT;
+}
+
+void
+build_match_chosen(struct build *b, const struct ip *ip, uint16_t port)
+{
+    if (ip_family(ip) == IP_V4) {
+        build_match_field(b, PIPE_F_EP_IP, ntohl(ip_v4(ip)));
+    } else {
+        union mf_value value = { .ipv6 = ip->in6 };
+
+        mf_set_value(build_ip_register(IP_V6), &value, &b->match, NULL);
+    }
+    build_match_field(b, PIPE_F_EP_PORT, port);
+}

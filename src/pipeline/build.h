@@ -135,6 +135,13 @@ void routing_render_pod(const struct pipe_node *, const struct pipe_pod *,
 void service_render_node(const struct pipe_node *, struct build *);
 void nodeport_render_node(const struct pipe_node *, struct build *);
 void affinity_render_node(struct build *);
+void nested_render_node(const struct pipe_node *, struct build *);
+void mc_render_node(const struct pipe_node *, struct build *);
+/* What other clusters send to the pods of another node. */
+void mc_render_node_peer(const struct pipe_node *, const struct pipe_peer *,
+                         struct build *);
+void mc_render_peer(const struct pipe_node *, const struct pipe_mc_peer *,
+                    struct build *);
 
 /* The group that flows name of a Service port's endpoints. */
 static inline uint32_t
@@ -147,16 +154,37 @@ build_group_id(const struct pipe_service *svc, enum pipe_scope scope)
 void build_endpoint_ct(struct ofpbuf *ofpacts, const struct pipe_service *,
                        const struct eps *);
 
+/* The endpoint and the state of its selection into registers, and on to the
+ * flow in EndpointDNAT that is for both. */
+void build_choose(struct ofpbuf *ofpacts, const struct eps *,
+                  enum pipe_value state);
+
+/* The register of an endpoint's address. */
+const struct mf_field *build_ip_register(enum ip_family);
+
+/* Matches a register's endpoint. */
+void build_match_chosen(struct build *, const struct ip *, uint16_t port);
+
+/* The connection is committed as one that gets another source, and as a
+ * 'hairpin'. */
+void build_snat_commit(struct build *, enum ip_family, bool hairpin);
+
+/* What is sent to 'ip' gets its client back, if it has one. */
+void build_unsnat(struct build *, const struct ip *);
+
+/* nested.c: true if one of the endpoints is a cluster IP; the flow that other
+ * Services' connections to this one come by. */
+bool nested_has(const struct pipe_target *);
+void nested_render(const struct pipe_service *, struct build *);
+
 /* group.c: the group or groups of one set of endpoints.  Returns what
  * pipe_render_service() does. */
 int group_render(const struct pipe_service *, enum pipe_scope, struct fout *,
                  struct err *) OVS_WARN_UNUSED_RESULT;
 
 /* affinity.c: the actions of a flow of ServiceLB whose clients are remembered;
- * those of a bucket, which leads to the endpoint's flow; the flows behind,
- * with those of all endpoints. */
+ * the flows behind, with those of all endpoints. */
 void affinity_build_lookup(struct build *);
-void affinity_build_bucket(struct ofpbuf *ofpacts, const struct eps *);
 void affinity_render(const struct pipe_service *, enum pipe_scope,
                      struct build *);
 

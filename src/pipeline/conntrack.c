@@ -32,8 +32,8 @@ static const struct build_mark snat_marks[] = {
     { PIPE_F_CT_HAIRPIN, PIPE_V_CT_HAIRPIN_YES }, /* Last. */
 };
 
-static void
-render_unsnat(struct build *b, const struct ip *ip)
+void
+build_unsnat(struct build *b, const struct ip *ip)
 {
     struct build_ct ct = {
         .zone = build_snat_zone(ip_family(ip)),
@@ -137,8 +137,7 @@ render_state(struct build *b, enum ip_family family)
     build_done(b);
 }
 
-/* Commits as a connection that gets another source, and as a 'hairpin'. */
-static void
+void
 build_snat_commit(struct build *b, enum ip_family family, bool hairpin)
 {
     struct build_ct ct = {
@@ -351,7 +350,7 @@ conntrack_render_node(const struct pipe_node *node, struct build *b)
         const struct ip *gateway_ip = &node->gateway_ips[f];
         struct ip virtual_ip = pipe_virtual_ip(f);
 
-        render_unsnat(b, &virtual_ip);
+        build_unsnat(b, &virtual_ip);
         render_zone(b, f);
         render_state(b, f);
         render_snat_mark(b, f);
@@ -361,7 +360,7 @@ conntrack_render_node(const struct pipe_node *node, struct build *b)
         render_commit(b, f, false);
         render_commit(b, f, true);
         if (!ip_is_none(gateway_ip)) {
-            render_unsnat(b, gateway_ip);
+            build_unsnat(b, gateway_ip);
         }
     }
 }

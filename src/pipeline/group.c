@@ -28,6 +28,10 @@
  * do as well, but send a client back to the same endpoint whenever it was
  * forgotten, which is not what a timeout is for.
  *
+ * An endpoint that is a cluster IP leads on to that Service's own group
+ * (nested.c).  The switch would give the second choice the first one's
+ * dp_hash, so that some endpoints were never chosen: the method is hash.
+ *
  * Bucket ids derive from the endpoint, so that a change elsewhere moves no
  * connection and all nodes choose alike. */
 
@@ -97,9 +101,10 @@ group_put_bucket(struct group *g, uint32_t bucket_id, uint16_t weight)
 /* Selection methods. */
 
 static bool
-uses_dp_hash(const struct pipe_service *svc, size_t n_eps)
+uses_dp_hash(const struct pipe_service *svc, const struct pipe_target *target)
 {
-    return !svc->affinity_s && n_eps <= DP_HASH_MAX;
+    return !svc->affinity_s && target->n_eps <= DP_HASH_MAX
+           && !nested_has(target);
 }
 
 static void
@@ -149,7 +154,9 @@ put_endpoint(struct group *g, const struct pipe_service *svc,
              const struct eps *eps)
 {
     if (svc->affinity_s) {
-        affinity_build_bucket(&g->ofpacts, eps);
+        build_choose(&g->ofpacts, eps, PIPE_V_EP_STATE_TO_LEARN);
+    } else if (eps->nested) {
+        build_choose(&g->ofpacts, eps, PIPE_V_EP_STATE_NESTED);
     } else {
         build_endpoint_ct(&g->ofpacts, svc, eps);
     }
@@ -209,9 +216,11 @@ assign_bucket_ids(const struct eps *eps, size_t n)
 
 static void
 put_endpoints(struct group *g, const struct pipe_service *svc,
-              const struct eps *eps, size_t n)
+              const struct pipe_target *target)
 {
-    bool dp_hash = uses_dp_hash(svc, n);
+    const struct eps *eps = target->eps;
+    size_t n = target->n_eps;
+    bool dp_hash = uses_dp_hash(svc, target);
     uint16_t weight =
         dp_hash && n > 1 ? (DP_HASH_SLOTS - 1) / n : EQUAL_WEIGHT;
     uint32_t *ids = assign_bucket_ids(eps, n);
@@ -235,14 +244,14 @@ render_one(const struct pipe_service *svc, uint32_t group_id,
     int error;
 
     group_init(&g, group_id);
-    if (uses_dp_hash(svc, part->n_eps)) {
+    if (uses_dp_hash(svc, part)) {
         use_dp_hash(&g);
     } else {
         /* Every leaf its own basis: what chose the leaf must not choose
          * again. */
         use_hash(&g, svc, 1 + (group_id & GROUP_LEAF_MAX));
     }
-    put_endpoints(&g, svc, part->eps, part->n_eps);
+    put_endpoints(&g, svc, part);
     error = fout_group(out, &g.gm, NULL);
     group_uninit(&g);
     return error;

@@ -51,6 +51,14 @@ pipe_virtual_mac(void)
     return mac;
 }
 
+struct eth_addr
+pipe_mc_mac(void)
+{
+    struct eth_addr mac = { { { 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xf0 } } };
+
+    return mac;
+}
+
 static void
 render_misses(struct build *b)
 {
@@ -87,6 +95,8 @@ pipe_render_node(const struct pipe_node *node, struct fout *out)
     service_render_node(node, &b);
     affinity_render_node(&b);
     routing_render_node(node, &b);
+    nested_render_node(node, &b);
+    mc_render_node(node, &b);
     build_uninit(&b);
 }
 
@@ -106,7 +116,23 @@ pipe_render_peer(const struct pipe_node *node, uint32_t object_id,
         }
         classify_render_peer(&peers[i], &b);
         routing_render_peer(node, &peers[i], &b);
+        mc_render_node_peer(node, &peers[i], &b);
     }
+    build_uninit(&b);
+}
+
+void
+pipe_render_mc_peer(const struct pipe_node *node, uint32_t object_id,
+                    const struct pipe_mc_peer *peer, struct fout *out)
+{
+    struct build b;
+
+    if (!node->gateway_ofport || node->mc_role == PIPE_MC_NONE
+        || ip_is_none(&peer->tunnel_dst)) {
+        return;
+    }
+    build_init(&b, out, cookie_make(COOKIE_MULTICLUSTER, object_id));
+    mc_render_peer(node, peer, &b);
     build_uninit(&b);
 }
 

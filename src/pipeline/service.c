@@ -293,6 +293,7 @@ pipe_render_service(const struct pipe_service *svc, struct fout *out,
 
     build_init(&b, out, cookie_make(COOKIE_SERVICE, svc->object_id));
     render_frontends(svc, &b);
+    nested_render(svc, &b);
     ranges_render(svc, &b);
     for (int scope = 0; scope < N_PIPE_SCOPES; scope++) {
         if (scope_is_used(svc, scope)) {

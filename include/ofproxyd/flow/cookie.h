@@ -38,7 +38,7 @@
     COOKIE_CATEGORY(POD, 1, "pod", "the pod's OpenFlow port")              \
     COOKIE_CATEGORY(SERVICE, 3, "service", "a Service port in one family") \
     COOKIE_CATEGORY(NODE, 5, "node", "another node")                       \
-    COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster", "reserved")           \
+    COOKIE_CATEGORY(MULTICLUSTER, 6, "multicluster", "another cluster")    \
     COOKIE_CATEGORY(AFFINITY, 7, "affinity", "hash of group id and endpoint") \
     COOKIE_CATEGORY(CLUSTER_IP, 9, "cluster-ip", "a Service in one family")
 

@@ -18,7 +18,10 @@
 struct eps {
     struct ip ip;
     uint16_t port;
-    bool local; /* On this node. */
+    bool local;  /* On this node. */
+    bool nested; /* A cluster IP of this cluster, whose own endpoints are
+                  * chosen from in the same pass.  Not set by eps_choose(),
+                  * which doesn't know. */
 };
 
 /* Sorted by address, then port; no duplicates. */

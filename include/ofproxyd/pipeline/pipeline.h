@@ -39,6 +39,10 @@ struct ip pipe_node_port_ip(enum ip_family);
 /* aa:bb:cc:dd:ee:ff, the MAC address of the virtual addresses. */
 struct eth_addr pipe_virtual_mac(void);
 
+/* aa:bb:cc:dd:ee:f0, where what goes to another cluster or comes from one is
+ * sent to. */
+struct eth_addr pipe_mc_mac(void);
+
 /* Identifies reject packet-ins: the first byte of their userdata. */
 #define PIPE_USERDATA_REJECT 4
 
@@ -46,6 +50,13 @@ struct eth_addr pipe_virtual_mac(void);
  * rejected too often uses up the share of the ports whose numbers end like
  * its own, and leaves the others theirs. */
 #define PIPE_N_METERS 16
+
+/* What the node does for traffic between clusters. */
+enum pipe_mc_role {
+    PIPE_MC_NONE,    /* Nothing: there is no gateway. */
+    PIPE_MC_REGULAR, /* Sends what is for other clusters to the gateway. */
+    PIPE_MC_GATEWAY  /* Exchanges it with other clusters' gateways. */
+};
 
 /* The node, as far as flows depend on it. */
 struct pipe_node {
@@ -66,6 +77,13 @@ struct pipe_node {
      * Service has would go round, and is dropped. */
     const struct cidr *service_cidrs;
     size_t n_service_cidrs;
+
+    /* Cluster IPs may be endpoints: see struct eps. */
+    bool nests;
+
+    enum pipe_mc_role mc_role;
+    struct ip mc_gateway_ip; /* Of a gateway: its address for other
+                              * clusters. */
 
     /* Addresses of this node on which NodePorts are served, but for those of
      * the loopback link, which no packet on the bridge has.  With
@@ -105,7 +123,10 @@ struct pipe_peer {
     struct cidr pod_cidr;
     struct ip gateway; /* Its first address. */
     enum pipe_path path;
-    struct ip tunnel_dst; /* Of PIPE_TUNNEL, of either family. */
+    struct ip tunnel_dst; /* Of PIPE_TUNNEL, of either family.  Of PIPE_ROUTED
+                           * on a multicluster gateway, "::" if unknown: what
+                           * comes from other clusters takes the tunnel in any
+                           * mode. */
 };
 
 /* The flows of one other node: all its 'n' pod networks, which overlap
@@ -120,6 +141,28 @@ struct pipe_peer {
  * destination. */
 void pipe_render_peer(const struct pipe_node *, uint32_t object_id,
                       const struct pipe_peer *, size_t n, struct fout *);
+
+/* Another cluster. */
+struct pipe_mc_peer {
+    const struct cidr *cidrs; /* Of its cluster IPs, and of its pods if they
+                               * are reached directly.  They overlap neither
+                               * each other nor any other network. */
+    size_t n_cidrs;
+    const struct ip *gateways; /* The sources that its requests have. */
+    size_t n_gateways;
+    struct ip tunnel_dst; /* On a gateway the other cluster's gateway, on
+                           * another node this cluster's own. */
+};
+
+/* The flows of one other cluster.  'object_id' is the caller's, up to
+ * OBJECT_ID_MAX.
+ *
+ * Of the node 'gateway_ofport', 'gateway_mac', 'mc_role' and 'mc_gateway_ip'
+ * are used.  Nothing is rendered while the gateway is unknown, nor with
+ * PIPE_MC_NONE or without a tunnel destination.  Networks of another family
+ * than a gateway's 'mc_gateway_ip' get no other source there. */
+void pipe_render_mc_peer(const struct pipe_node *, uint32_t object_id,
+                         const struct pipe_mc_peer *, struct fout *);
 
 /* A Service port in one family. */
 
@@ -178,6 +221,11 @@ struct pipe_service {
      * affinity.  Beyond PIPE_AFFINITY_MAX_S the daemon has to help: see
      * pipe_affinity_hard_s(). */
     uint32_t affinity_s;
+
+    /* Its cluster IP may be an endpoint of other Services: what they send here
+     * gets what the cluster IP gives; but a reject if one of its own endpoints
+     * is a cluster IP, so that there is no going round. */
+    bool nestable;
 
     /* Of restricted frontends: sources that are let in, of 'family', without
      * host bits, each once. */

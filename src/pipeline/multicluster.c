@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Between clusters: the flows of Antrea Multi-cluster (its names, priorities,
+ * marks and MAC address).
+ *
+ * A node sends what is for another cluster to its own cluster's gateway, and
+ * the gateway to the other cluster's, each through the tunnel port and to
+ * aa:bb:cc:dd:ee:f0, by which the receiver knows it.  The gateway gives it its
+ * own address for other clusters as the source, so that answers come back to
+ * it; the other cluster's gateway looks up the cluster IP, and sends it to a
+ * pod as anything else.  Answers are for a gateway's address and take the same
+ * way back.
+ *
+ * A node that is no gateway passes on what is sent to it as if it were one:
+ * so a gateway that has handed over to another loses nothing of what nodes
+ * send that don't know yet. */
+
+#include "build.h"
+
+#include <flow.h>
+#include <odp-netlink.h>
+#include <packets.h>
+
+/* Sent by another node or another cluster as what goes between clusters. */
+static void
+match_mc(struct build *b)
+{
+    match_set_dl_dst(&b->match, pipe_mc_mac());
+}
+
+static void
+render_tunnel(const struct pipe_node *node, struct build *b)
+{
+    build_flow(b, PIPE_T_CLASSIFIER, PIPE_PRIO_HIGH);
+    match_set_in_port(&b->match, u16_to_ofp(node->tunnel_ofport));
+    match_mc(b);
+    build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
+    build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+    build_goto(b, PIPE_T_UNSNAT);
+    build_done(b);
+
+    build_flow(b, PIPE_T_L2_FORWARDING, PIPE_PRIO_NORMAL);
+    match_mc(b);
+    build_set_field(b, PIPE_F_TARGET_PORT, node->tunnel_ofport);
+    build_set_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
+    build_goto(b, PIPE_T_CT_COMMIT);
+    build_done(b);
+
+    /* From tunnel to tunnel. */
+    build_flow(b, PIPE_T_OUTPUT, PIPE_PRIO_HIGH);
+    match_set_in_port(&b->match, u16_to_ofp(node->tunnel_ofport));
+    build_match_field(b, PIPE_F_TARGET_PORT, node->tunnel_ofport);
+    build_match_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
+    ofpact_put_OUTPUT(&b->ofpacts)->port = OFPP_IN_PORT;
+    build_done(b);
+}
+
+void
+mc_render_node(const struct pipe_node *node, struct build *b)
+{
+    if (node->mc_role == PIPE_MC_NONE) {
+        return;
+    }
+    if (node->tunnel_ofport) {
+        render_tunnel(node, b);
+    }
+    if (node->mc_role == PIPE_MC_GATEWAY) {
+        /* Unlike another node of this cluster, another cluster has not looked
+         * up what it sends. */
+        build_flow(b, PIPE_T_PRE_ROUTING, PIPE_PRIO_HIGH);
+        build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
+        match_mc(b);
+        build_goto(b, PIPE_T_NODE_PORT);
+        build_done(b);
+
+        build_unsnat(b, &node->mc_gateway_ip);
+    }
+}
+
+/* Into the tunnel as what goes between clusters. */
+static void
+build_to(const struct pipe_node *node, const struct ip *tunnel_dst,
+         struct eth_addr mac, struct build *b)
+{
+    build_set_eth_src(b, node->gateway_mac);
+    build_set_eth_dst(b, mac);
+    build_set_tunnel_dst(b, tunnel_dst);
+    build_set_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_TUNNEL);
+    build_goto(b, PIPE_T_DEC_TTL);
+}
+
+void
+mc_render_node_peer(const struct pipe_node *node, const struct pipe_peer *peer,
+                    struct build *b)
+{
+    if (node->mc_role != PIPE_MC_GATEWAY || peer->path == PIPE_TUNNEL
+        || ip_is_none(&peer->tunnel_dst)) {
+        return;
+    }
+    build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_HIGH);
+    build_match_dst_cidr(b, &peer->pod_cidr);
+    match_mc(b);
+    build_to(node, &peer->tunnel_dst, pipe_virtual_mac(), b);
+    build_done(b);
+}
+
+static void
+render_source(const struct pipe_node *node, const struct cidr *cidr,
+              struct build *b)
+{
+    enum ip_family family = ip_family(&cidr->ip);
+    static const struct build_mark marks[] = {
+        { PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_YES },
+    };
+    struct build_ct ct = {
+        .zone = build_snat_zone(family),
+        .commit = true,
+        .nat = BUILD_NAT_SRC,
+        .nat_ip = node->mc_gateway_ip,
+        .next = PIPE_T_L2_FORWARDING,
+        .marks = marks,
+        .n_marks = ARRAY_SIZE(marks),
+    };
+
+    build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_HIGH);
+    build_match_dst_cidr(b, cidr);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_snat_commit(b, family, false);
+    build_done(b);
+
+    build_flow(b, PIPE_T_SNAT, PIPE_PRIO_NORMAL);
+    build_match_dst_cidr(b, cidr);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
+void
+mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
+               struct build *b)
+{
+    for (size_t i = 0; i < peer->n_cidrs; i++) {
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
+        build_match_dst_cidr(b, &peer->cidrs[i]);
+        build_to(node, &peer->tunnel_dst, pipe_mc_mac(), b);
+        build_done(b);
+
+        if (node->mc_role == PIPE_MC_GATEWAY
+            && ip_family(&node->mc_gateway_ip)
+                   == ip_family(&peer->cidrs[i].ip)) {
+            render_source(node, &peer->cidrs[i], b);
+        }
+    }
+    for (size_t i = 0; i < peer->n_gateways; i++) {
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
+        build_match_dst(b, &peer->gateways[i]);
+        build_match_ct_state(b, CS_REPLY_DIR | CS_TRACKED, 0);
+        build_to(node, &peer->tunnel_dst, pipe_mc_mac(), b);
+        build_done(b);
+    }
+}
