@@ -8,6 +8,7 @@
 #include "latency.h"
 #include "learned.h"
 #include "local.h"
+#include "mc.h"
 #include "metrics.h"
 #include "net.h"
 #include "ofproxyd/agent/agent.h"
@@ -38,6 +39,7 @@ struct agent {
     struct nodeips *nodeips;
     struct services *services;
     struct svccidrs *svccidrs;
+    struct mc *mc;
     struct local *local;
     struct net *net;
     struct ways *ways;

@@ -227,12 +227,14 @@ static void
 create_network(struct agent *a, const struct ip *server)
 {
     a->svccidrs = svccidrs_create(a->model, a->cfg, server);
+    a->mc = mc_create(a->model, a->cfg, a->svccidrs, a->flowtab);
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,
         .host = a->host,
         .cfg = a->cfg,
         .svccidrs = a->svccidrs,
+        .mc = a->mc,
         .server = *server,
     });
     a->net = net_create(&(struct net_cfg){
@@ -310,6 +312,7 @@ agent_destroy(struct agent *a)
     local_destroy(a->local);
     flowtab_destroy(a->flowtab);
     net_destroy(a->net);
+    mc_destroy(a->mc);
     svccidrs_destroy(a->svccidrs);
     services_destroy(a->services);
     nodeips_destroy(a->nodeips);
@@ -331,6 +334,13 @@ may_render(const struct agent *a)
     return model_settled(a->model) && (a->complete || ofconn_is_up(a->ofconn));
 }
 
+/* Who sent a packet by a tunnel; "::" if it came by none. */
+static struct in6_addr
+tunnel_sender(const struct flow_tnl *tunnel)
+{
+    return tunnel->ip_src ? ip_from_v4(tunnel->ip_src).in6 : tunnel->ipv6_src;
+}
+
 /* Rejects: packets that found a Service without endpoints. */
 static void
 answer_rejects(struct agent *a)
@@ -346,9 +356,11 @@ answer_rejects(struct agent *a)
         }
         len = pipe_build_reject(pin.packet, pin.packet_len, reply);
         if (len) {
-            ofconn_packet_out(a->ofconn,
-                              pin.flow_metadata.flow.in_port.ofp_port, reply,
-                              len);
+            const struct flow *flow = &pin.flow_metadata.flow;
+            struct in6_addr sender = tunnel_sender(&flow->tunnel);
+
+            ofconn_packet_out(a->ofconn, flow->in_port.ofp_port, &sender,
+                              reply, len);
             a->n_rejects++;
         }
         free(packet);
@@ -523,7 +535,15 @@ run_network(struct agent *a, const struct ovsdb_state *db)
     }
     net_run_uplink(a->net);
     if (may_render(a)) {
+        size_t n;
+        const struct cidr *cidrs;
+
         svccidrs_run(a->svccidrs, net_uplink(a->net));
+        cidrs = svccidrs_get(a->svccidrs, &n);
+        if (a->cfg->multicluster_enable_gateway) {
+            services_set_nesting(a->services, cidrs, n);
+        }
+        mc_run(a->mc);
     }
     a->local_changed |= local_run(a->local, db, net_uplink(a->net), ips,
                                   a->complete && net_is_known(a->net));
@@ -532,6 +552,9 @@ run_network(struct agent *a, const struct ovsdb_state *db)
                        local_node(a->local)->n_node_port_ips);
     a->local_changed |=
         net_run(a->net, local_node(a->local), may_render(a), a->complete);
+    if (may_render(a)) {
+        a->local_changed |= mc_render(a->mc, local_node(a->local));
+    }
     ovsdb_set_gateway_mtu(a->ovsdb, net_mtu(a->net));
 }
 

@@ -18,7 +18,7 @@ VLOG_DEFINE_THIS_MODULE(local);
 
 struct local {
     struct local_cfg cfg;
-    uint64_t svccidrs_seqno;
+    uint64_t svccidrs_seqno, mc_seqno;
     uint64_t db_seqno, nodes_seqno, uplink_seqno, ips_seqno; /* Of what was
                                                               * rendered
                                                               * last. */
@@ -54,6 +54,7 @@ local_create(const struct local_cfg *cfg)
     l->node.meter_id = LOCAL_METER_ID;
     l->node.pod_cidrs = l->pod_cidrs;
     l->node.serves_node_ports = cfg->cfg->antrea_proxy_proxy_all;
+    l->node.nests = cfg->cfg->multicluster_enable_gateway;
     return l;
 }
 
@@ -240,6 +241,21 @@ read_service_cidrs(struct local *l)
         return false;
     }
     l->svccidrs_seqno = svccidrs_seqno(sc);
+    return true;
+}
+
+/* Returns true if the node has another role between clusters. */
+static bool
+read_role(struct local *l)
+{
+    const struct mc *mc = l->cfg.mc;
+
+    if (mc_seqno(mc) == l->mc_seqno) {
+        return false;
+    }
+    l->mc_seqno = mc_seqno(mc);
+    l->node.mc_role = mc_role(mc);
+    l->node.mc_gateway_ip = *mc_gateway_ip(mc);
     return true;
 }
 
@@ -434,9 +450,11 @@ local_run(struct local *l, const struct ovsdb_state *db,
     size_t n = 0;
 
     changed |= read_service_cidrs(l);
+    changed |= read_role(l);
     if (!db->bridge_ok) {
         l->ips_seqno = 0;
         l->svccidrs_seqno = UINT64_MAX;
+        l->mc_seqno = UINT64_MAX;
         return false;
     }
     if (model_nodes_seqno(l->cfg.model) != l->nodes_seqno

@@ -12,6 +12,7 @@
 
 #include <openvswitch/dynamic-string.h>
 
+#include "mc.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/flowtab.h"
 #include "ofproxyd/host/host.h"
@@ -39,6 +40,7 @@ struct local_cfg {
     struct host *host;
     const struct cfg *cfg;
     const struct svccidrs *svccidrs;
+    const struct mc *mc;
     struct ip server; /* The API server's address; "::" if not known. */
 };
 

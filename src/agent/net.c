@@ -626,6 +626,7 @@ read_own(struct net *n, const struct pipe_node *node)
     n->node.pod_cidrs = n->own_cidrs;
     return ips_changed || old.gateway_ofport != node->gateway_ofport
            || old.tunnel_ofport != node->tunnel_ofport
+           || old.mc_role != node->mc_role
            || !eth_addr_equals(old.gateway_mac, node->gateway_mac);
 }
 

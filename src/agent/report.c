@@ -56,6 +56,8 @@ report_format_owner(const struct agent *a, uint64_t owner, struct ds *ds)
         ds_put_cstr(ds, "leftover");
     } else if (net_find_owner(a->net, owner)) {
         ds_put_format(ds, "Node %s", net_find_owner(a->net, owner));
+    } else if (mc_find_owner(a->mc, owner)) {
+        ds_put_format(ds, "ClusterInfoImport %s", mc_find_owner(a->mc, owner));
     } else if (cookie_category(owner) == COOKIE_POD) {
         format_pod(a, cookie_object_id(owner), ds);
     } else {
@@ -300,6 +302,7 @@ format_parts(const struct agent *a, struct ds *ds)
     local_format(a->local, ds);
     net_format(a->net, ds);
     svccidrs_format(a->svccidrs, ds);
+    mc_format(a->mc, ds);
     takeover_format(a->takeover, ds);
     ds_put_cstr(ds, "host: ");
     host_format_state(a->host, ds);

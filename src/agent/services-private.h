@@ -35,6 +35,8 @@ struct services {
     struct ip *node_ips;
     size_t n_node_ips;
     struct ip gateway_ips[N_IP_FAMILIES];
+    struct cidr *nesting; /* As in struct eps_place. */
+    size_t n_nesting;
 
     struct ip server; /* As in struct services_cfg. */
     uint16_t server_port;

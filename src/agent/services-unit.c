@@ -218,7 +218,10 @@ unit_render(struct services *s, const struct model_service *ms,
     struct eps_place here = eps_own_place(s->model);
     struct portsvc p;
 
+    here.service_cidrs = s->nesting;
+    here.n_service_cidrs = s->n_nesting;
     portsvc_make(ms, port, frontends, &here, &p);
+    p.svc.nestable = s->n_nesting > 0;
     u->verdict = p.svc.targets[frontends->frontends[0].scope].verdict;
     u->n_cluster = p.choice.cluster.n;
     u->n_local = p.choice.local.n;

@@ -97,6 +97,7 @@ services_destroy(struct services *s)
     idpool_destroy(s->ids);
     free(s->changes);
     free(s->node_ips);
+    free(s->nesting);
     free(s);
 }
 
@@ -164,6 +165,23 @@ services_set_gateway_ips(struct services *s,
     if (memcmp(s->gateway_ips, ips, sizeof s->gateway_ips)) {
         memcpy(s->gateway_ips, ips, sizeof s->gateway_ips);
         host_ips_changed(s);
+    }
+}
+
+void
+services_set_nesting(struct services *s, const struct cidr *cidrs, size_t n)
+{
+    bool equal = n == s->n_nesting;
+
+    for (size_t i = 0; equal && i < n; i++) {
+        equal = cidrs[i].plen == s->nesting[i].plen
+                && ip_equals(&cidrs[i].ip, &s->nesting[i].ip);
+    }
+    if (!equal) {
+        free(s->nesting);
+        s->nesting = n ? xmemdup(cidrs, n * sizeof *cidrs) : NULL;
+        s->n_nesting = n;
+        model_mark_all_dirty(s->model);
     }
 }
 

@@ -114,6 +114,11 @@ void services_set_node_ips(struct services *, const struct ip *, size_t n);
 void services_set_gateway_ips(struct services *,
                               const struct ip[N_IP_FAMILIES]);
 
+/* The networks of this cluster's Services, copied: an endpoint in one is a
+ * cluster IP, and chosen from in turn (nested.c of the pipeline).  All
+ * Services are rendered anew when they change. */
+void services_set_nesting(struct services *, const struct cidr *, size_t n);
+
 /* Returns the affinity timeout of the unit with that object id, in seconds; 0
  * if it has no affinity, or there is none. */
 uint32_t services_affinity_s(const struct services *, uint32_t object_id);

@@ -123,9 +123,9 @@ has_virtual_address(const struct cidr *net)
     return cidr_contains(net, &virtual) || cidr_contains(net, &node_port);
 }
 
-/* Returns true and says why if 'net' must not be used. */
-static bool
-find_flaw(const struct svccidrs *sc, const struct cidr *net, struct ds *why)
+bool
+svccidrs_find_flaw(const struct svccidrs *sc, const struct cidr *net,
+                   struct ds *why)
 {
     const struct model_node *mn;
 
@@ -168,7 +168,7 @@ add(const struct svccidrs *sc, const char *whose, const struct cidr *cidr,
 
     if (list->n == MAX_CIDRS) {
         ds_put_format(&why, "there are more than %d", MAX_CIDRS);
-    } else if (!find_flaw(sc, &net, &why)) {
+    } else if (!svccidrs_find_flaw(sc, &net, &why)) {
         list->cidrs[list->n++] = net;
     }
     if (why.length) {

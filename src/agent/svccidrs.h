@@ -38,6 +38,12 @@ void svccidrs_run(struct svccidrs *, const struct uplink_state *);
  * in another one; valid until the next svccidrs_run(). */
 const struct cidr *svccidrs_get(const struct svccidrs *, size_t *ret_n);
 
+/* Returns true and appends to 'why' what speaks against the network 'net',
+ * without host bits, be it for Services or for another cluster's: something of
+ * this cluster other than Services is in it. */
+bool svccidrs_find_flaw(const struct svccidrs *, const struct cidr *net,
+                        struct ds *why);
+
 /* Increases whenever svccidrs_get() has another answer. */
 uint64_t svccidrs_seqno(const struct svccidrs *);
 

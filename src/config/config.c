@@ -180,7 +180,8 @@ bool
 cfg_has_tunnel(const struct cfg *cfg)
 {
     return cfg->traffic_encap_mode == CFG_ENCAP
-           || cfg->traffic_encap_mode == CFG_HYBRID;
+           || cfg->traffic_encap_mode == CFG_HYBRID
+           || cfg->multicluster_enable_gateway;
 }
 
 uint16_t

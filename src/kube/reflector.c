@@ -29,6 +29,13 @@
 /* A server gets a new kind with a new version, which takes some time. */
 #define RARE_FACTOR 20
 
+/* Others are installed by whoever has switched us on to use them. */
+static int
+rare_factor(enum model_kind kind)
+{
+    return reflector_needs_namespace(kind) ? 1 : RARE_FACTOR;
+}
+
 enum wait {
     WAIT_NOW,
     WAIT_ONCE,
@@ -452,7 +459,7 @@ choose_wait(struct reflector *r, const struct reflector_end *end,
         return;
     case WAIT_RARE:
         v->wait_ms =
-            RARE_FACTOR
+            rare_factor(r->cfg.kind)
             * (r->cfg.backoff_max_ms + scale(random, r->cfg.backoff_max_ms));
         return;
     case WAIT_BACKOFF: break;

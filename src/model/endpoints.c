@@ -172,6 +172,17 @@ names_contain(const char *const *names, size_t n, const char *name)
     return false;
 }
 
+static bool
+is_cluster_ip(const struct ip *ip, const struct eps_place *here)
+{
+    for (size_t i = 0; i < here->n_service_cidrs; i++) {
+        if (cidr_contains(&here->service_cidrs[i], ip)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 judge(struct candidates *cs, const struct eps_place *here)
 {
@@ -181,6 +192,7 @@ judge(struct candidates *cs, const struct eps_place *here)
 
         c->eps.local =
             ep->node && *here->node_name && !strcmp(ep->node, here->node_name);
+        c->eps.nested = is_cluster_ip(&c->eps.ip, here);
         if (c->duplicate) {
             continue;
         }

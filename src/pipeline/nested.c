@@ -53,8 +53,8 @@ static void
 build_nested_select(const struct pipe_service *svc, uint32_t group_id,
                     struct build *b)
 {
+    build_set_field(b, PIPE_F_GROUP_ID, group_id);
     if (svc->affinity_s) {
-        build_set_field(b, PIPE_F_GROUP_ID, group_id);
         build_resubmit(b, PIPE_T_AFFINITY);
         build_resubmit(b, PIPE_T_ENDPOINT_DNAT);
     } else {

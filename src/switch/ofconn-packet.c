@@ -6,6 +6,7 @@
 #include <byte-order.h>
 #include <openvswitch/ofp-actions.h>
 #include <openvswitch/ofp-packet.h>
+#include <packets.h>
 #include <util.h>
 
 #include "ofproxyd/flow/cookie.h"
@@ -79,8 +80,21 @@ ofconn_pop_packet_in(struct ofconn *c, struct ofputil_packet_in *pin,
     return false;
 }
 
+static void
+put_tunnel_dst(struct ofpbuf *ofpacts, const struct in6_addr *dst)
+{
+    if (IN6_IS_ADDR_V4MAPPED(dst)) {
+        ovs_be32 v4 = in6_addr_get_mapped_ipv4(dst);
+
+        ofpact_put_set_field(ofpacts, mf_from_id(MFF_TUN_DST), &v4, NULL);
+    } else {
+        ofpact_put_set_field(ofpacts, mf_from_id(MFF_TUN_IPV6_DST), dst, NULL);
+    }
+}
+
 void
-ofconn_packet_out(struct ofconn *c, ofp_port_t port, const void *packet,
+ofconn_packet_out(struct ofconn *c, ofp_port_t port,
+                  const struct in6_addr *tun_dst, const void *packet,
                   size_t len)
 {
     if (!c->rconn || len > MAX_PACKET_OUT) {
@@ -89,8 +103,11 @@ ofconn_packet_out(struct ofconn *c, ofp_port_t port, const void *packet,
 
     uint64_t stub[64 / 8];
     struct ofpbuf ofpacts = OFPBUF_STUB_INITIALIZER(stub);
-    struct ofpact_output *output = ofpact_put_OUTPUT(&ofpacts);
-    output->port = port;
+
+    if (!IN6_IS_ADDR_UNSPECIFIED(tun_dst)) {
+        put_tunnel_dst(&ofpacts, tun_dst);
+    }
+    ofpact_put_OUTPUT(&ofpacts)->port = port;
 
     struct ofputil_packet_out po = {
         .packet = packet,

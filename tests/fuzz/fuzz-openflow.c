@@ -116,7 +116,7 @@ pop_packets(struct ofconn *c)
             sum += ((uint8_t *) pin.packet)[i];
         }
         ofconn_packet_out(c, pin.flow_metadata.flow.in_port.ofp_port,
-                          pin.packet, pin.packet_len);
+                          &in6addr_any, pin.packet, pin.packet_len);
         free(packet);
         if (sum == UINT_MAX) {
             abort();

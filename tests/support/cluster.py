@@ -70,7 +70,7 @@ class Service:
                  **spec):
         self.cluster, self.name, self.families = cluster, name, families
         self.number, self._spec = number, spec
-        self.addresses = {f: objects.nth(SERVICE_CIDRS[f], number)
+        self.addresses = {f: objects.nth(cluster.service_cidrs[f], number)
                           for f in families}
         self.protocols = ["TCP", "UDP"] + ["SCTP"] * sctp
         self.endpoints = []
@@ -214,6 +214,7 @@ class Base:
     """What clusters of any number of nodes have.
 
     members: its nodes with their daemons."""
+    service_cidrs = SERVICE_CIDRS
 
     def __init__(self, families):
         self.families = families

@@ -213,21 +213,29 @@ class MultiCluster(Base):
     bridged: False for addresses on the links also where there are tunnels;
         then these carry nothing, but the host sees what comes for them, as
         with the kernel's datapath.
+    beside: another cluster, on whose underlay this one is, too; then
+        'first' is the number of its first node and 'service_cidrs' the
+        networks of its Services.
+    resources: more kinds that the API server has (apistore.Resource).
     config: more keys of antrea-agent.conf."""
 
     def __init__(self, directory, subnets="aa", *, mode="encap",
                  tunnel="geneve", families=FAMILIES, underlay=FAMILIES,
                  outside_knows=False, n_pods=2, daemons=True, bridged=True,
+                 beside=None, first=1, service_cidrs=None, resources=(),
                  **config):
         super().__init__(families)
         self._dir = pathlib.Path(directory)
+        self._beside, self._first = beside, first
+        self._resources = resources
+        self.service_cidrs = service_cidrs or SERVICE_CIDRS
         self.mode, self.tunnel, self.underlay = mode, tunnel, underlay
         self.outside_knows, self._bridged = outside_knows, bridged
         self._n_pods, self._daemons = n_pods, daemons
         config.setdefault("antreaProxy", {"proxyAll": True})
         self.config = {"trafficEncapMode": mode, "tunnelType": tunnel,
-                       "serviceCIDR": SERVICE_CIDRS[4],
-                       "serviceCIDRv6": SERVICE_CIDRS[6], **config}
+                       "serviceCIDR": self.service_cidrs[4],
+                       "serviceCIDRv6": self.service_cidrs[6], **config}
         self.nodes = []
         try:
             self._make_underlay()
@@ -244,7 +252,19 @@ class MultiCluster(Base):
             raise
 
     def _make_underlay(self):
-        family = self.underlay[0]
+        if self._beside:
+            self.router = self._beside.router
+            self.outside = self._beside.outside
+        else:
+            self._make_router()
+        self.api = ApiServer(self._dir / "api", netns=self.router.name,
+                             address=host_of("outside", self.underlay[0],
+                                             ROUTER)[1])
+        for resource in self._resources:
+            self.api.add_resource(resource)
+        self.api.start()
+
+    def _make_router(self):
         self.router = Router("router")
         self.outside = Namespace("outside")
         # pylint: disable=protected-access
@@ -257,9 +277,6 @@ class MultiCluster(Base):
             for subnet in ("a", "b"):
                 self.outside.ip("route", "add", SUBNETS[subnet][f], "via",
                                 host_of("outside", f, ROUTER)[1])
-        self.api = ApiServer(self._dir / "api", netns=self.router.name,
-                             address=host_of("outside", family, ROUTER)[1])
-        self.api.start()
 
     # Nodes.
 
@@ -271,7 +288,7 @@ class MultiCluster(Base):
     @property
     def pod_mtu(self):
         """What the mode leaves to pods."""
-        if not self.tunnels:
+        if not self.tunnels and "multicluster" not in self.config:
             return 1500
         return 1500 - OVERHEAD[self.tunnel] - 20 * (6 in self.underlay)
 
@@ -292,12 +309,13 @@ class MultiCluster(Base):
     def add_node(self, subnet="a", pods=True, apply=True):
         """One more node; pods=False: without pods yet; apply=False: without
         its Node object."""
-        number = len(self.nodes) + 1
+        number = len(self.nodes) + self._first
         name = "n%d" % number
         node = UnderlayNode(
             name, self._dir / name, number=number, subnet=subnet,
             families=self.families, underlay=self.underlay,
-            bridged=self.tunnels and self._bridged,
+            bridged=self._bridged and (self.tunnels
+                                       or "multicluster" in self.config),
             chained=self.mode == "networkPolicyOnly")
         # pylint: disable=protected-access
         self._netns._all.append(node)

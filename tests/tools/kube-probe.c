@@ -272,7 +272,8 @@ run_command(struct probe *p)
         model_count(p->model, &n);
         printf("counts services=%" PRIuSIZE " slices=%" PRIuSIZE
                " endpoints=%" PRIuSIZE " nodes=%" PRIuSIZE "\n",
-               n.n_services, n.n_slices, n.n_endpoints, n.n_nodes);
+               n.n[MODEL_SERVICES], n.n[MODEL_SLICES], n.n_endpoints,
+               n.n[MODEL_NODES]);
     } else if (!strncmp(line, "transport ", 10)) {
         set_transport(p, line + 10);
     } else if (!strncmp(line, "emit ", 5)) {

@@ -242,7 +242,7 @@ cmd_packet_out(struct probe *p, char *args)
         bool ok;
         packet[n++] = hexits_value(hex, 2, &ok);
     }
-    ofconn_packet_out(p->ofconn, port, packet, n);
+    ofconn_packet_out(p->ofconn, port, &in6addr_any, packet, n);
 }
 
 static void

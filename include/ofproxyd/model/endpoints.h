@@ -20,8 +20,7 @@ struct eps {
     uint16_t port;
     bool local;  /* On this node. */
     bool nested; /* A cluster IP of this cluster, whose own endpoints are
-                  * chosen from in the same pass.  Not set by eps_choose(),
-                  * which doesn't know. */
+                  * chosen from in the same pass. */
 };
 
 /* Sorted by address, then port; no duplicates. */
@@ -45,10 +44,15 @@ struct eps_choice {
 struct eps_place {
     const char *node_name;
     const char *zone; /* "" if unknown. */
+
+    /* Networks of this cluster's Services: an endpoint there is nested.  None,
+     * if that is nobody's business. */
+    const struct cidr *service_cidrs;
+    size_t n_service_cidrs;
 };
 
-/* The node that 'model' is of, with the zone that its Node object has now.
- * Valid until the model changes. */
+/* The node that 'model' is of, with the zone that its Node object has now, and
+ * without networks of Services.  Valid until the model changes. */
 struct eps_place eps_own_place(const struct model *model);
 
 /* Chooses for 'port', one of the ports of 'ms->svc', in 'family', on the node

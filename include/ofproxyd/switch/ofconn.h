@@ -115,9 +115,11 @@ bool ofconn_is_up(const struct ofconn *);
 bool ofconn_pop_packet_in(struct ofconn *, struct ofputil_packet_in *pin,
                           void **ret_packet);
 
-/* Sends 'packet' ('len' bytes of Ethernet) out of 'port'; dropped when the
- * connection is down or its queue is full. */
-void ofconn_packet_out(struct ofconn *, ofp_port_t port, const void *packet,
+/* Sends 'packet' ('len' bytes of Ethernet) out of 'port', if that is a tunnel
+ * to 'tun_dst' (IPv4 as in struct ip; else "::"); dropped when the connection
+ * is down or its queue is full. */
+void ofconn_packet_out(struct ofconn *, ofp_port_t port,
+                       const struct in6_addr *tun_dst, const void *packet,
                        size_t len);
 
 /* What went through a group: the first packets of connections. */

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A cluster set has some tens of clusters, and they change rarely: everything
+ * is worked out anew with each change. */
+
+#include "mc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <openvswitch/vlog.h>
+
+#include <packets.h>
+#include <util.h>
+
+#include "ofproxyd/base/hash.h"
+#include "ofproxyd/base/idpool.h"
+#include "ofproxyd/flow/cookie.h"
+
+VLOG_DEFINE_THIS_MODULE(multicluster);
+
+/* Another cluster, as far as it is used. */
+struct cluster {
+    char *name; /* Of the object. */
+    char *cluster_id;
+    int64_t created_s;
+    uint32_t object_id;
+    struct cidr *cidrs;
+    size_t n_cidrs;
+    struct ip *gateways;
+    size_t n_gateways;
+};
+
+/* What follows from the objects. */
+struct picture {
+    enum pipe_mc_role role;
+    char *gateway; /* Name of the active Gateway, NULL if there is none. */
+    struct ip gateway_ip, internal_ip; /* Of the active Gateway. */
+    struct cluster *clusters;          /* The first comes first. */
+    size_t n_clusters;
+    struct ds problems; /* A line each. */
+};
+
+struct mc {
+    const struct model *model;
+    const struct cfg *cfg;
+    const struct svccidrs *svccidrs;
+    struct flowtab *flowtab;
+
+    /* What 'now' was made of. */
+    bool made;
+    uint64_t gateways_seqno, clusters_seqno, nodes_seqno, svccidrs_seqno;
+
+    struct picture now;
+    uint64_t seqno;
+
+    /* As rendered. */
+    bool rendered;
+    struct pipe_node node;
+    uint64_t *owners; /* Ascending. */
+    size_t n_owners;
+};
+
+struct mc *
+mc_create(const struct model *model, const struct cfg *cfg,
+          const struct svccidrs *svccidrs, struct flowtab *flowtab)
+{
+    struct mc *mc = xzalloc(sizeof *mc);
+
+    mc->model = model;
+    mc->cfg = cfg;
+    mc->svccidrs = svccidrs;
+    mc->flowtab = flowtab;
+    ds_init(&mc->now.problems);
+    return mc;
+}
+
+static void
+picture_uninit(struct picture *p)
+{
+    for (size_t i = 0; i < p->n_clusters; i++) {
+        struct cluster *c = &p->clusters[i];
+
+        free(c->name);
+        free(c->cluster_id);
+        free(c->cidrs);
+        free(c->gateways);
+    }
+    free(p->clusters);
+    free(p->gateway);
+    ds_destroy(&p->problems);
+}
+
+void
+mc_destroy(struct mc *mc)
+{
+    if (mc) {
+        picture_uninit(&mc->now);
+        free(mc->owners);
+        free(mc);
+    }
+}
+
+static bool
+is_on(const struct mc *mc)
+{
+    return mc->cfg->multicluster_enable_gateway;
+}
+
+/* The gateway. */
+
+static bool
+comes_before(const struct obj_meta *a, const struct obj_meta *b)
+{
+    return a->created_s != b->created_s ? a->created_s < b->created_s
+                                        : strcmp(a->name, b->name) < 0;
+}
+
+static const struct mc_gateway *
+find_gateway(const struct mc *mc)
+{
+    const struct obj_meta *first = NULL;
+    const struct model_plain *mp;
+
+    HMAP_FOR_EACH (mp, hmap_node, model_plain(mc->model, MODEL_MC_GATEWAYS)) {
+        if (!first || comes_before(mp->meta, first)) {
+            first = mp->meta;
+        }
+    }
+    return first ? CONTAINER_OF(first, struct mc_gateway, meta) : NULL;
+}
+
+static void
+choose_gateway(const struct mc *mc, struct picture *p)
+{
+    const struct hmap *all = model_plain(mc->model, MODEL_MC_GATEWAYS);
+    const struct mc_gateway *gw = find_gateway(mc);
+
+    if (!gw) {
+        return;
+    }
+    p->gateway = xstrdup(gw->meta.name);
+    p->gateway_ip = gw->gateway_ip;
+    p->internal_ip = gw->internal_ip;
+    p->role = !strcmp(gw->meta.name, model_node_name(mc->model))
+                  ? PIPE_MC_GATEWAY
+                  : PIPE_MC_REGULAR;
+    if (hmap_count(all) > 1) {
+        ds_put_format(&p->problems,
+                      "of %" PRIuSIZE " Gateways only the oldest, %s, is "
+                      "used\n",
+                      hmap_count(all), p->gateway);
+    }
+}
+
+/* Networks of other clusters. */
+
+static bool
+overlap(const struct cidr *a, const struct cidr *b)
+{
+    return cidr_contains(a, &b->ip) || cidr_contains(b, &a->ip);
+}
+
+/* Returns true and says why if 'net' isn't only another cluster's. */
+static bool
+find_flaw(const struct mc *mc, const struct picture *p, const struct cidr *net,
+          struct ds *why)
+{
+    char buf[CIDR_STRLEN];
+    size_t n;
+    const struct cidr *own = svccidrs_get(mc->svccidrs, &n);
+
+    if (svccidrs_find_flaw(mc->svccidrs, net, why)) {
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (overlap(net, &own[i])) {
+            ds_put_format(why, "it overlaps %s, of this cluster's Services",
+                          cidr_to_string(&own[i], buf));
+            return true;
+        }
+    }
+    for (size_t i = 0; i < p->n_clusters; i++) {
+        const struct cluster *c = &p->clusters[i];
+
+        for (size_t j = 0; j < c->n_cidrs; j++) {
+            if (overlap(net, &c->cidrs[j])) {
+                ds_put_format(why, "it overlaps %s of %s",
+                              cidr_to_string(&c->cidrs[j], buf), c->name);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void
+add_cidr(const struct mc *mc, struct picture *p, struct cluster *c,
+         const struct cidr *net)
+{
+    struct ds why = DS_EMPTY_INITIALIZER;
+    char buf[CIDR_STRLEN];
+
+    if (find_flaw(mc, p, net, &why)) {
+        ds_put_format(&p->problems,
+                      "ClusterInfoImport %s: %s is not used: %s\n", c->name,
+                      cidr_to_string(net, buf), ds_cstr(&why));
+    } else {
+        c->cidrs[c->n_cidrs++] = *net;
+    }
+    ds_destroy(&why);
+}
+
+/* 'c' becomes the last of the picture when all of its networks were looked
+ * at: it may name one twice. */
+static void
+add_cluster(const struct mc *mc, struct picture *p,
+            const struct mc_cluster *obj)
+{
+    size_t n_pods = mc->cfg->multicluster_enable_pod_to_pod_connectivity
+                        ? obj->n_pod_cidrs
+                        : 0;
+    struct cluster *c = &p->clusters[p->n_clusters];
+
+    *c = (struct cluster){
+        .name = xstrdup(obj->meta.name),
+        .cluster_id = xstrdup(obj->cluster_id),
+        .created_s = obj->meta.created_s,
+        .cidrs = xmalloc((1 + n_pods) * sizeof *c->cidrs),
+        .gateways = xmemdup(obj->gateway_ips,
+                            obj->n_gateway_ips * sizeof *obj->gateway_ips),
+        .n_gateways = obj->n_gateway_ips,
+    };
+    p->n_clusters++;
+    add_cidr(mc, p, c, &obj->service_cidr);
+    for (size_t i = 0; i < n_pods; i++) {
+        add_cidr(mc, p, c, &obj->pod_cidrs[i]);
+    }
+}
+
+static int
+compare_metas(const void *a_, const void *b_)
+{
+    const struct obj_meta *const *a = a_, *const *b = b_;
+
+    return comes_before(*a, *b) ? -1 : comes_before(*b, *a);
+}
+
+/* The objects, the first first; the array is the caller's. */
+static const struct obj_meta **
+sort_objects(const struct mc *mc, size_t *ret_n)
+{
+    const struct hmap *all = model_plain(mc->model, MODEL_MC_CLUSTERS);
+    const struct obj_meta **metas =
+        xmalloc(MAX(hmap_count(all), 1) * sizeof *metas);
+    const struct model_plain *mp;
+    size_t n = 0;
+
+    HMAP_FOR_EACH (mp, hmap_node, all) {
+        metas[n++] = mp->meta;
+    }
+    qsort(metas, n, sizeof *metas, compare_metas);
+    *ret_n = n;
+    return metas;
+}
+
+/* Ids follow from the names, in the order of the clusters where two of them
+ * would be equal. */
+static void
+number_clusters(struct picture *p)
+{
+    struct idpool *ids = idpool_create(0, OBJECT_ID_MAX);
+
+    for (size_t i = 0; i < p->n_clusters; i++) {
+        struct cluster *c = &p->clusters[i];
+
+        ovs_assert(idpool_alloc(ids, stable_hash(c->name, strlen(c->name), 0),
+                                &c->object_id));
+    }
+    idpool_destroy(ids);
+}
+
+static void
+make_picture(const struct mc *mc, struct picture *p)
+{
+    size_t n;
+    const struct obj_meta **metas = sort_objects(mc, &n);
+
+    *p = (struct picture){ .role = PIPE_MC_NONE };
+    ds_init(&p->problems);
+    choose_gateway(mc, p);
+    p->clusters = xmalloc(MAX(n, 1) * sizeof *p->clusters);
+    for (size_t i = 0; i < n; i++) {
+        add_cluster(mc, p, CONTAINER_OF(metas[i], struct mc_cluster, meta));
+    }
+    number_clusters(p);
+    free(metas);
+}
+
+static bool
+has_changed(const struct mc *mc)
+{
+    return !mc->made
+           || mc->gateways_seqno
+                  != model_plain_seqno(mc->model, MODEL_MC_GATEWAYS)
+           || mc->clusters_seqno
+                  != model_plain_seqno(mc->model, MODEL_MC_CLUSTERS)
+           || mc->nodes_seqno != model_nodes_seqno(mc->model)
+           || mc->svccidrs_seqno != svccidrs_seqno(mc->svccidrs);
+}
+
+static void
+tell(const struct picture *old, const struct picture *new)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(2, 4);
+    static const char *const roles[] = {
+        [PIPE_MC_NONE] = "there is no gateway to other clusters",
+        [PIPE_MC_REGULAR] = "another node is the gateway to other clusters",
+        [PIPE_MC_GATEWAY] = "this node is the gateway to other clusters",
+    };
+
+    if (old->role != new->role
+        || strcmp(old->gateway ? old->gateway : "",
+                  new->gateway ? new->gateway : "")
+               != 0) {
+        VLOG_INFO("%s%s%s", roles[new->role], new->gateway ? ": Node " : "",
+                  new->gateway ? new->gateway : "");
+    }
+    if (new->problems.length
+        && strcmp(ds_cstr_ro(&old->problems), ds_cstr_ro(&new->problems))) {
+        VLOG_WARN_RL(&rl, "%s", ds_cstr_ro(&new->problems));
+    }
+}
+
+void
+mc_run(struct mc *mc)
+{
+    struct picture next;
+
+    if (!is_on(mc) || !has_changed(mc)) {
+        return;
+    }
+    mc->made = true;
+    mc->gateways_seqno = model_plain_seqno(mc->model, MODEL_MC_GATEWAYS);
+    mc->clusters_seqno = model_plain_seqno(mc->model, MODEL_MC_CLUSTERS);
+    mc->nodes_seqno = model_nodes_seqno(mc->model);
+    mc->svccidrs_seqno = svccidrs_seqno(mc->svccidrs);
+    make_picture(mc, &next);
+    tell(&mc->now, &next);
+    if (next.role != mc->now.role
+        || !ip_equals(&next.gateway_ip, &mc->now.gateway_ip)) {
+        mc->seqno++;
+    }
+    picture_uninit(&mc->now);
+    mc->now = next;
+    mc->rendered = false;
+}
+
+enum pipe_mc_role
+mc_role(const struct mc *mc)
+{
+    return mc->now.role;
+}
+
+const struct ip *
+mc_gateway_ip(const struct mc *mc)
+{
+    static const struct ip none;
+
+    return mc->now.role == PIPE_MC_GATEWAY ? &mc->now.gateway_ip : &none;
+}
+
+uint64_t
+mc_seqno(const struct mc *mc)
+{
+    return mc->seqno;
+}
+
+/* The bridge. */
+
+static size_t
+want_cluster(const struct mc *mc, const struct cluster *c)
+{
+    struct pipe_mc_peer peer = {
+        .cidrs = c->cidrs,
+        .n_cidrs = c->n_cidrs,
+        .gateways = c->gateways,
+        .n_gateways = c->n_gateways,
+        .tunnel_dst = mc->node.mc_role == PIPE_MC_GATEWAY
+                          ? c->gateways[0]
+                          : mc->now.internal_ip,
+    };
+    struct flowtab_owner owner = {
+        .id = cookie_make(COOKIE_MULTICLUSTER, c->object_id),
+        .rank = c->created_s,
+    };
+    struct fout out = FOUT_INIT;
+    size_t changed;
+
+    pipe_render_mc_peer(&mc->node, c->object_id, &peer, &out);
+    changed = flowtab_want(mc->flowtab, &owner, &out);
+    free(out.items);
+    return changed;
+}
+
+static int
+compare_u64(const void *a_, const void *b_)
+{
+    const uint64_t *a = a_, *b = b_;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* What is new comes before what is not wanted any more. */
+static size_t
+want_clusters(struct mc *mc)
+{
+    size_t n = mc->now.n_clusters, changed = 0;
+    uint64_t *owners = xmalloc(MAX(n, 1) * sizeof *owners);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct cluster *c = &mc->now.clusters[i];
+
+        owners[i] = cookie_make(COOKIE_MULTICLUSTER, c->object_id);
+        changed += want_cluster(mc, c);
+    }
+    qsort(owners, n, sizeof *owners, compare_u64);
+    for (size_t i = 0; i < mc->n_owners; i++) {
+        if (!bsearch(&mc->owners[i], owners, n, sizeof *owners, compare_u64)) {
+            struct flowtab_owner owner = { .id = mc->owners[i] };
+            struct fout none = FOUT_INIT;
+
+            changed += flowtab_want(mc->flowtab, &owner, &none);
+        }
+    }
+    free(mc->owners);
+    mc->owners = owners;
+    mc->n_owners = n;
+    return changed;
+}
+
+static bool
+is_rendered(const struct mc *mc, const struct pipe_node *node)
+{
+    return mc->rendered && mc->node.gateway_ofport == node->gateway_ofport
+           && eth_addr_equals(mc->node.gateway_mac, node->gateway_mac)
+           && mc->node.mc_role == node->mc_role
+           && ip_equals(&mc->node.mc_gateway_ip, &node->mc_gateway_ip);
+}
+
+bool
+mc_render(struct mc *mc, const struct pipe_node *node)
+{
+    if (!is_on(mc) || !mc->made || is_rendered(mc, node)) {
+        return false;
+    }
+    mc->rendered = true;
+    mc->node = *node;
+    return want_clusters(mc) > 0;
+}
+
+/* For operators. */
+
+const char *
+mc_find_owner(const struct mc *mc, uint64_t owner)
+{
+    for (size_t i = 0; i < mc->now.n_clusters; i++) {
+        const struct cluster *c = &mc->now.clusters[i];
+
+        if (owner == cookie_make(COOKIE_MULTICLUSTER, c->object_id)) {
+            return c->name;
+        }
+    }
+    return NULL;
+}
+
+static void
+format_cluster(const struct cluster *c, struct ds *ds)
+{
+    char buf[CIDR_STRLEN];
+
+    ds_put_format(ds, "  %s (%s):", c->name, c->cluster_id);
+    for (size_t i = 0; i < c->n_cidrs; i++) {
+        ds_put_format(ds, " %s", cidr_to_string(&c->cidrs[i], buf));
+    }
+    ds_put_cstr(ds, " by");
+    for (size_t i = 0; i < c->n_gateways; i++) {
+        ds_put_format(ds, " %s", ip_to_string(&c->gateways[i], buf));
+    }
+    ds_put_format(ds, ", id %" PRIu32 "\n", c->object_id);
+}
+
+void
+mc_format(const struct mc *mc, struct ds *ds)
+{
+    static const char *const roles[] = {
+        [PIPE_MC_NONE] = "no gateway",
+        [PIPE_MC_REGULAR] = "regular node",
+        [PIPE_MC_GATEWAY] = "gateway",
+    };
+    const struct picture *p = &mc->now;
+    char buf[IP_STRLEN];
+
+    if (!is_on(mc)) {
+        return;
+    }
+    ds_put_format(ds, "multicluster: %s", roles[p->role]);
+    if (p->gateway) {
+        ds_put_format(ds, "; Gateway %s, for other clusters %s", p->gateway,
+                      ip_to_string(&p->gateway_ip, buf));
+        ds_put_format(ds, ", for nodes %s\n",
+                      ip_to_string(&p->internal_ip, buf));
+    } else {
+        ds_put_char(ds, '\n');
+    }
+    for (size_t i = 0; i < p->n_clusters; i++) {
+        format_cluster(&p->clusters[i], ds);
+    }
+    ds_put_cstr(ds, ds_cstr_ro(&p->problems));
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OFPROXYD_AGENT_MC_H
+#define OFPROXYD_AGENT_MC_H 1
+
+/* Other clusters: what this node does between them, and the way to each.
+ *
+ * The Gateway and ClusterInfoImport objects of Antrea Multi-cluster go in; a
+ * role for the node, and one owner in the flow table for each other cluster,
+ * come out.  Of several Gateways the oldest is the active one, of equal age
+ * the one whose name comes first.
+ *
+ * A cluster's network that overlaps one of this cluster's (Services, pods,
+ * addresses of nodes) or of a cluster that was here before is left out, and
+ * named: the first keeps working.  Without multicluster all functions do
+ * nothing. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvswitch/dynamic-string.h>
+
+#include "ofproxyd/config/config.h"
+#include "ofproxyd/flow/flowtab.h"
+#include "ofproxyd/model/model.h"
+#include "ofproxyd/pipeline/pipeline.h"
+#include "svccidrs.h"
+
+struct mc;
+
+/* All must live longer. */
+struct mc *mc_create(const struct model *, const struct cfg *,
+                     const struct svccidrs *, struct flowtab *);
+void mc_destroy(struct mc *); /* NULL is allowed. */
+
+/* Follows the model and the networks of Services.  To be called only when all
+ * objects have been listed, after svccidrs_run().  Cheap when nothing
+ * changed. */
+void mc_run(struct mc *);
+
+/* What mc_run() found; the address is "::" unless this node is the gateway. */
+enum pipe_mc_role mc_role(const struct mc *);
+const struct ip *mc_gateway_ip(const struct mc *);
+
+/* Increases whenever one of those changes. */
+uint64_t mc_seqno(const struct mc *);
+
+/* Puts what is wanted for 'node', which has that role, into the flow table.
+ * Returns true if the wishes for the bridge changed. */
+bool mc_render(struct mc *, const struct pipe_node *node);
+
+/* Returns the ID of the cluster that an owner in the flow table stands for, or
+ * NULL. */
+const char *mc_find_owner(const struct mc *, uint64_t owner);
+
+/* Appends the role, a line for each other cluster, and what is left out;
+ * nothing without multicluster. */
+void mc_format(const struct mc *, struct ds *);
+
+#endif /* src/agent/mc.h */

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters that know each other by Antrea Multi-cluster's objects.
+
+    with ClusterSet(directory) as clusters:
+        east, west = clusters.east, clusters.west
+        web = clusters.export([at(east.nodes[1].pods[0])],
+                              [at(west.nodes[1].pods[0])])
+        result = web.ask(east.nodes[1].pods[1])
+
+Each has two nodes or more on an underlay of its own subnet, its own API
+server, and a gateway, which is its first node at first.
+"""
+import contextlib
+
+from support import apistore
+from support.cluster import PORT, Endpoint
+from support.multinode import MultiCluster
+from support.wait import wait_for
+
+NAMESPACE = "multicluster"      # Of Gateway and ClusterInfoImport.
+API = "multicluster.crd.antrea.io/v1alpha1"
+IMPORTED = "multicluster.antrea.io/imported-service"
+WEST_CIDRS = {4: "10.97.0.0/16", 6: "2001:db8:97::/112"}
+ON = {"featureGates": {"Multicluster": True},
+      "multicluster": {"enableGateway": True, "namespace": NAMESPACE}}
+
+
+def gateway(node, **fields):
+    """The Gateway that this node is."""
+    return {"apiVersion": API, "kind": "Gateway",
+            "metadata": {"name": node.node_name, "namespace": NAMESPACE},
+            "gatewayIP": node.of(4), "internalIP": node.of(4), **fields}
+
+
+def cluster_info(name, gateways, service_cidr, pod_cidrs=()):
+    """The ClusterInfoImport of a cluster with these gateways' addresses."""
+    return {"apiVersion": API, "kind": "ClusterInfoImport",
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"clusterID": name, "serviceCIDR": service_cidr,
+                     "podCIDRs": list(pod_cidrs),
+                     "gatewayInfos": [{"gatewayIP": g} for g in gateways]}}
+
+
+class ClusterSet:
+    """See the top of the file.  mode: of both clusters; config: more keys of
+    antrea-agent.conf."""
+
+    def __init__(self, directory, mode="encap", **config):
+        config = {**ON, **config}
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as stack:
+            self.east = stack.enter_context(self._make(
+                directory / "east", "aa", mode, **config))
+            self.west = stack.enter_context(self._make(
+                directory / "west", "bb", mode, beside=self.east, first=3,
+                service_cidrs=WEST_CIDRS, **config))
+            self._stack = stack.pop_all()
+        self.clusters = {"east": self.east, "west": self.west}
+        self.gateways = {}
+        for name, cluster in self.clusters.items():
+            self.set_gateway(name, cluster.nodes[0])
+
+    @staticmethod
+    def _make(directory, subnets, mode, **more):
+        directory.mkdir()
+        return MultiCluster(directory, subnets, mode=mode, families=(4,),
+                            underlay=(4,), resources=apistore.MULTICLUSTER,
+                            **more)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._stack.close()
+
+    def others(self, name):
+        """The clusters but this one, by name."""
+        return {n: c for n, c in self.clusters.items() if n != name}
+
+    def set_gateway(self, name, node, tell=True):
+        """Makes a node its cluster's gateway; tell: the others learn it."""
+        cluster = self.clusters[name]
+        old = self.gateways.get(name)
+        self.gateways[name] = node
+        with cluster.api.batch():
+            cluster.api.apply(gateway(node))
+            if old and old is not node:
+                cluster.api.delete("gateways", NAMESPACE, old.node_name)
+        for other in self.others(name).values() if tell else ():
+            other.api.apply(self.info(name))
+
+    def info(self, name):
+        """What other clusters are told of this one."""
+        cluster = self.clusters[name]
+        return cluster_info(
+            name, [self.gateways[name].of(4)], cluster.service_cidrs[4],
+            [str(c) for node in cluster.nodes for c in node.cidrs])
+
+    def wait(self, timeout=10):
+        """Waits until every node has the flows of its role and no more to
+        do."""
+        for name, cluster in self.clusters.items():
+            for member in cluster.members:
+                role = ("gateway" if member.node is self.gateways[name]
+                        else "regular node")
+                wait_for(lambda d=member.daemon, r=role:
+                         "multicluster: %s; Gateway %s," % (
+                             r, self.gateways[name].node_name)
+                         in d.appctl("sync"), timeout, role, member.daemon)
+                member.daemon.wait_synced()
+        return self
+
+    def export(self, endpoints, importer="east"):
+        """A Service of every cluster with the endpoints that 'endpoints'
+        has under its name; and in 'importer' one whose endpoints are their
+        cluster IPs: (that one, the others by name)."""
+        made = {name: self.clusters[name].service(found)
+                for name, found in endpoints.items()}
+        home = self.clusters[importer]
+        imported = home.service(
+            [Endpoint({4: service.of(4)}, PORT, None)
+             for service in made.values()], wait=False)
+        home.api.apply({**imported.object(), "metadata": {
+            **imported.object()["metadata"],
+            "annotations": {IMPORTED: "true"}}})
+        self.wait()
+        return imported, made
+
+    def unexpected_warnings(self):
+        """Of all."""
+        return (self.east.unexpected_warnings()
+                + self.west.unexpected_warnings())

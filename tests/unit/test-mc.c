@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node does between clusters, and which of their networks it uses. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <openvswitch/vlog.h>
+#include <util.h>
+
+#include "../../src/agent/mc.h"
+
+struct fixture {
+    struct cfg cfg;
+    struct model *model;
+    struct flowtab *flowtab;
+    struct uplink_state uplink;
+    struct svccidrs *sc;
+    struct mc *mc;
+};
+
+static struct ip
+ip(const char *s)
+{
+    struct ip ret;
+
+    assert_int_equal(ip_from_string(s, &ret), 0);
+    return ret;
+}
+
+static struct cidr
+cidr(const char *s)
+{
+    struct cidr ret;
+
+    assert_int_equal(cidr_parse(s, &ret), 0);
+    return ret;
+}
+
+static int
+setup(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+    struct ip server = ip("192.0.2.1");
+
+    cfg_init_defaults(&f->cfg);
+    f->cfg.multicluster_enable_gateway = true;
+    f->cfg.service_cidr.present = true;
+    f->cfg.service_cidr.cidr = cidr("10.96.0.0/16");
+    f->model = model_create("n1");
+    f->flowtab = flowtab_create();
+    f->uplink.seqno = 1;
+    f->uplink.addrs[IP_V4] = cidr("192.0.2.11/24");
+    f->sc = svccidrs_create(f->model, &f->cfg, &server);
+    f->mc = mc_create(f->model, &f->cfg, f->sc, f->flowtab);
+    *state = f;
+    return 0;
+}
+
+static int
+teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    mc_destroy(f->mc);
+    svccidrs_destroy(f->sc);
+    flowtab_destroy(f->flowtab);
+    model_destroy(f->model);
+    cfg_uninit(&f->cfg);
+    free(f);
+    return 0;
+}
+
+static void
+put_gateway(struct fixture *f, const char *name, int64_t created_s,
+            const char *gateway_ip, const char *internal_ip)
+{
+    struct mc_gateway gw = {
+        .meta = { .ns = "mc", .name = name, .uid = "" },
+        .gateway_ip = ip(gateway_ip),
+        .internal_ip = ip(internal_ip),
+    };
+
+    gw.meta.created_s = created_s;
+    model_put_plain(f->model, MODEL_MC_GATEWAYS,
+                    &mc_gateway_pack(&gw, model_pool(f->model))->meta);
+}
+
+static void
+put_cluster(struct fixture *f, const char *name, int64_t created_s,
+            const char *services, const char *pods)
+{
+    struct ip gateway = ip("198.51.100.1");
+    struct cidr pod_cidr = cidr(pods);
+    struct mc_cluster cluster = {
+        .meta = { .ns = "mc", .name = name, .uid = "" },
+        .cluster_id = "id",
+        .service_cidr = cidr(services),
+        .gateway_ips = &gateway,
+        .n_gateway_ips = 1,
+        .pod_cidrs = &pod_cidr,
+        .n_pod_cidrs = 1,
+    };
+
+    cluster.meta.created_s = created_s;
+    model_put_plain(f->model, MODEL_MC_CLUSTERS,
+                    &mc_cluster_pack(&cluster, model_pool(f->model))->meta);
+}
+
+/* Checks the lines of mc_format() but for the ids. */
+static void
+check(struct fixture *f, const char *expected)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER, found = DS_EMPTY_INITIALIZER;
+    char *text, *save = NULL;
+
+    svccidrs_run(f->sc, &f->uplink);
+    mc_run(f->mc);
+    mc_format(f->mc, &ds);
+    text = ds_steal_cstr(&ds);
+    for (char *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        ds_put_buffer(&found, line, strcspn(line, ","));
+        ds_put_char(&found, '\n');
+    }
+    assert_string_equal(ds_cstr_ro(&found), expected);
+    ds_destroy(&found);
+    free(text);
+}
+
+/* Renders as the gateway's flows or another node's would be; returns how many
+ * flows are wanted. */
+static size_t
+render(struct fixture *f)
+{
+    struct pipe_node node = {
+        .gateway_ofport = 2,
+        .mc_role = mc_role(f->mc),
+        .mc_gateway_ip = *mc_gateway_ip(f->mc),
+    };
+    struct flowtab_stats stats;
+
+    mc_render(f->mc, &node);
+    assert_false(mc_render(f->mc, &node));
+    flowtab_get_stats(f->flowtab, &stats);
+    return stats.n_flows;
+}
+
+static void
+without_multicluster_nothing_is_done(void **state)
+{
+    struct fixture *f = *state;
+
+    f->cfg.multicluster_enable_gateway = false;
+    put_gateway(f, "n1", 1, "192.0.2.11", "192.0.2.11");
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    check(f, "");
+    assert_int_equal(mc_role(f->mc), PIPE_MC_NONE);
+    assert_int_equal(render(f), 0);
+}
+
+static void
+role_follows_the_oldest_gateway(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t seqno;
+
+    check(f, "multicluster: no gateway\n");
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    check(f, "multicluster: no gateway\n"
+             "  west (id): 10.97.0.0/16 by 198.51.100.1\n");
+    assert_int_equal(render(f), 0);
+
+    put_gateway(f, "n2", 5, "192.0.2.12", "192.0.2.112");
+    seqno = mc_seqno(f->mc);
+    check(f, "multicluster: regular node; Gateway n2\n"
+             "  west (id): 10.97.0.0/16 by 198.51.100.1\n");
+    assert_int_equal(mc_role(f->mc), PIPE_MC_REGULAR);
+    assert_true(ip_is_none(mc_gateway_ip(f->mc)));
+    assert_true(mc_seqno(f->mc) > seqno);
+    assert_int_equal(render(f), 2);
+
+    put_gateway(f, "n1", 4, "192.0.2.11", "192.0.2.111");
+    check(f, "multicluster: gateway; Gateway n1\n"
+             "  west (id): 10.97.0.0/16 by 198.51.100.1\n"
+             "of 2 Gateways only the oldest\n");
+    assert_int_equal(mc_role(f->mc), PIPE_MC_GATEWAY);
+    assert_memory_equal(mc_gateway_ip(f->mc),
+                        &(struct ip[]){ ip("192.0.2.11") }, sizeof(struct ip));
+    assert_int_equal(render(f), 4);
+
+    model_delete(f->model, MODEL_MC_GATEWAYS, "mc", "n1");
+    model_delete(f->model, MODEL_MC_CLUSTERS, "mc", "west");
+    check(f, "multicluster: regular node; Gateway n2\n");
+    assert_int_equal(render(f), 0);
+}
+
+static void
+networks_that_overlap_are_the_first_ones(void **state)
+{
+    struct fixture *f = *state;
+
+    f->cfg.multicluster_enable_pod_to_pod_connectivity = true;
+    put_cluster(f, "b", 1, "10.97.0.0/16", "10.20.0.0/16");
+    put_cluster(f, "a", 2, "10.97.128.0/17", "10.20.1.0/24");
+    check(f, "multicluster: no gateway\n"
+             "  b (id): 10.97.0.0/16 10.20.0.0/16 by 198.51.100.1\n"
+             "  a (id): by 198.51.100.1\n"
+             "ClusterInfoImport a: 10.97.128.0/17 is not used: it overlaps "
+             "10.97.0.0/16 of b\n"
+             "ClusterInfoImport a: 10.20.1.0/24 is not used: it overlaps "
+             "10.20.0.0/16 of b\n");
+    model_delete(f->model, MODEL_MC_CLUSTERS, "mc", "b");
+    check(f, "multicluster: no gateway\n"
+             "  a (id): 10.97.128.0/17 10.20.1.0/24 by 198.51.100.1\n");
+    put_cluster(f, "c", 3, "10.96.3.0/24", "192.0.2.0/28");
+    check(f, "multicluster: no gateway\n"
+             "  a (id): 10.97.128.0/17 10.20.1.0/24 by 198.51.100.1\n"
+             "  c (id): by 198.51.100.1\n"
+             "ClusterInfoImport c: 10.96.3.0/24 is not used: it overlaps "
+             "10.96.0.0/16\n"
+             "ClusterInfoImport c: 192.0.2.0/28 is not used: the API server's "
+             "address is in it\n");
+}
+
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(without_multicluster_nothing_is_done),
+        TEST(role_follows_the_oldest_gateway),
+        TEST(networks_that_overlap_are_the_first_ones),
+    };
+
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
