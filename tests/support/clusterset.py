@@ -42,11 +42,15 @@ def cluster_info(name, gateways, service_cidr, pod_cidrs=()):
 
 
 class ClusterSet:
-    """See the top of the file.  mode: of both clusters; config: more keys of
-    antrea-agent.conf."""
+    """See the top of the file.
 
-    def __init__(self, directory, mode="encap", **config):
-        config = {**ON, **config}
+    mode: of both clusters.  resources: what the API servers have of the
+    objects' kinds; unless they have all, introduce() makes the objects.
+    config: more keys of antrea-agent.conf."""
+
+    def __init__(self, directory, mode="encap",
+                 resources=apistore.MULTICLUSTER, **config):
+        config = {"resources": resources, **ON, **config}
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             self.east = stack.enter_context(self._make(
@@ -57,6 +61,12 @@ class ClusterSet:
             self._stack = stack.pop_all()
         self.clusters = {"east": self.east, "west": self.west}
         self.gateways = {}
+        if resources == apistore.MULTICLUSTER:
+            self.introduce()
+
+    def introduce(self):
+        """Makes the first nodes gateways, and lets the clusters know each
+        other."""
         for name, cluster in self.clusters.items():
             self.set_gateway(name, cluster.nodes[0])
 
@@ -64,8 +74,7 @@ class ClusterSet:
     def _make(directory, subnets, mode, **more):
         directory.mkdir()
         return MultiCluster(directory, subnets, mode=mode, families=(4,),
-                            underlay=(4,), resources=apistore.MULTICLUSTER,
-                            **more)
+                            underlay=(4,), **more)
 
     def __enter__(self):
         return self
@@ -125,6 +134,12 @@ class ClusterSet:
             "annotations": {IMPORTED: "true"}}})
         self.wait()
         return imported, made
+
+    def allow(self, *patterns):
+        """Warnings of the daemons that match are expected."""
+        for cluster in self.clusters.values():
+            for member in cluster.members:
+                member.daemon.allow(*patterns)
 
     def unexpected_warnings(self):
         """Of all."""

@@ -1,39 +1,154 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services across two clusters, with packets."""
+"""Services across two clusters, with packets: who answers, and by which way.
+
+Each cluster has a gateway (n1 and n3) and a regular node (n2 and n4)."""
+import ipaddress
+
 import pytest
 
-from support.cluster import at
+from support.cluster import PORT, at
 from support.clusterset import ClusterSet
 from support.wait import wait_for
 
+PROTOS = pytest.mark.parametrize("proto", ["tcp", "udp"])
+TARGET = 8080                   # The port of a pod.
 
-@pytest.fixture(name="clusters", scope="module", params=["encap", "noEncap"])
+
+@pytest.fixture(name="clusters", scope="module",
+                params=["encap", "noEncap", "hybrid"])
 def _clusters(request, tmp_path_factory):
     with ClusterSet(tmp_path_factory.mktemp("mc"), request.param) as made:
         yield made.wait()
         assert not made.unexpected_warnings()
 
 
+def names(*pods):
+    """How pods call themselves."""
+    return {"%s:%d" % (pod.pod_name, TARGET) for pod in pods}
+
+
+def settle(clusters, service, client, want):
+    """Waits until all of 'want' answer, and no one else: a switch drops what
+    it has no neighbour for until it knows it."""
+    wait_for(lambda: set(service.ask(client, 4, 20, timeout=0.5)["answers"])
+             == want, 10, "answers of %s" % sorted(want),
+             lambda: clusters.east.dump() + clusters.west.dump())
+
+
+def ask_all(service, client, want, proto):
+    """Asks until all of 'want' have answered, and no one else has; the
+    clients' addresses that they have seen."""
+    answers, sources = set(), set()
+    for _ in range(40):
+        result = service.ask(client, 4, proto=proto)
+        assert not result["n_failures"], result
+        answers |= set(result["answers"])
+        sources |= set(result["sources"])
+        if answers == want:
+            break
+    assert answers == want
+    return sources
+
+
 def test_pods_of_both_clusters_answer(clusters):
     """From a pod of a regular node and one of the gateway's node, to pods of
     both kinds of nodes in both clusters."""
     east, west = clusters.east, clusters.west
-    served = {"east": [at(n.pods[0]) for n in east.nodes],
-              "west": [at(n.pods[0]) for n in west.nodes]}
+    served = {name: [at(n.pods[0]) for n in cluster.nodes]
+              for name, cluster in clusters.clusters.items()}
     web, _ = clusters.export(served)
-    want = {"%s:%d" % (n.pods[0].pod_name, 8080)
-            for c in (east, west) for n in c.nodes}
+    want = names(*(n.pods[0] for c in (east, west) for n in c.nodes))
     for node in east.nodes:
-        # A switch drops what it has no neighbour for until it knows it.
-        wait_for(lambda n=node: set(web.ask(n.pods[1], 4, 20)["answers"])
-                 == want, 10, "answers from everywhere",
-                 lambda: "".join(c.dump() for c in (east, west)))
+        settle(clusters, web, node.pods[1], want)
         for proto in ("tcp", "udp"):
-            seen = set()
-            for _ in range(40):
-                result = web.ask(node.pods[1], 4, proto=proto)
-                seen |= set(result["answers"])
-                assert not result["n_failures"], result
-                if seen == want:
-                    break
-            assert seen == want, (node.label, proto)
+            ask_all(web, node.pods[1], want, proto)
+
+
+@PROTOS
+@pytest.mark.parametrize("n_client", [0, 1], ids=["gateway", "regular"])
+def test_the_far_side_sees_the_gateway(clusters, n_client, proto):
+    """While a pod of the own cluster sees the client."""
+    east, west = clusters.east, clusters.west
+    client = east.nodes[n_client].pods[1]
+    far, _ = clusters.export({"west": [at(n.pods[0]) for n in west.nodes]})
+    near, _ = clusters.export({"east": [at(n.pods[0]) for n in east.nodes]})
+    for service, cluster, source in (
+            (far, west, east.nodes[0].of(4)), (near, east, client.of(4))):
+        want = names(*(n.pods[0] for n in cluster.nodes))
+        settle(clusters, service, client, want)
+        assert ask_all(service, client, want, proto) == {source}
+
+
+@PROTOS
+@pytest.mark.parametrize("n_client", [0, 1], ids=["gateway", "regular"])
+def test_m2_what_is_exported_only_here_stays_here(clusters, n_client, proto):
+    """M2: the only endpoint is a cluster IP of the own cluster.  Nothing goes
+    to the other cluster."""
+    east = clusters.east
+    client, pod = east.nodes[n_client].pods[1], east.nodes[0].pods[0]
+    web, _ = clusters.export({"east": [at(pod)]})
+    settle(clusters, web, client, names(pod))
+    with east.capture(*clusters.west.nodes) as capture:
+        result = web.ask(client, 4, 10, proto=proto)
+    assert result["answers"] == {"%s:%d" % (pod.pod_name, TARGET): 10}
+    assert not capture.of(pod.of(4)) + capture.of(client.of(4))
+    assert not [s for s in capture.seen if s.kind != "plain"]
+
+
+def hops(capture):
+    """Of what nodes sent: {(kind, from node, to node, source, destination)},
+    the last two with their ports; of packets in tunnels."""
+    return {(s.kind, s.outer.src, s.outer.dst,
+             (s.inner.src, s.inner.ports[0]), (s.inner.dst, s.inner.ports[1]))
+            for s in capture.of(sent=False) if s.kind != "plain"}
+
+
+def expected_hops(clusters, client, far, pod):
+    """From a client at a regular node of east to a pod at a regular node of
+    west, and back.  far: (cluster IP, port) in west.  Clients' ports are
+    None."""
+    n1, n2 = (n.of(4) for n in clusters.east.nodes)
+    n3, n4 = (n.of(4) for n in clusters.west.nodes)
+    asker, mine, served = (client.of(4), None), (n1, None), (
+        pod.of(4), TARGET)
+    way = [("geneve", n2, n1, asker, far), ("geneve", n1, n3, mine, far),
+           ("geneve", n3, n4, mine, served)]
+    return set(way) | {(kind, to, fro, dst, src)
+                       for kind, fro, to, src, dst in way}
+
+
+def without_ports(seen, servers):
+    """Ports of all but servers' are None."""
+    def clean(end):
+        return end if end in servers else (end[0], None)
+    return {(*hop, clean(src), clean(dst)) for *hop, src, dst in seen}
+
+
+@PROTOS
+def test_the_way_there_and_back(clusters, proto):
+    """Between the gateways and inside each cluster; and that is all."""
+    east, west = clusters.east, clusters.west
+    client, pod = east.nodes[1].pods[1], west.nodes[1].pods[0]
+    web, made = clusters.export({"west": [at(pod)]})
+    settle(clusters, web, client, names(pod))
+    far = (made["west"].of(4), PORT)
+    with east.capture(*east.nodes, *west.nodes) as capture:
+        result = web.ask(client, 4, 5, proto=proto)
+    assert result["n"] == 5, result
+    assert without_ports(hops(capture), {far, (pod.of(4), TARGET)}) == (
+        expected_hops(clusters, client, far, pod))
+    assert not capture.plain_of([
+        ipaddress.ip_network(net) for c in (east, west) for net in
+        (c.service_cidrs[4], *(c for n in c.nodes for c in n.cidrs))])
+
+
+@PROTOS
+def test_the_host_asks(clusters, proto):
+    """Of a regular node and of the gateway."""
+    east, west = clusters.east, clusters.west
+    pods = [n.pods[0] for c in (east, west) for n in c.nodes]
+    web, _ = clusters.export({
+        "east": [at(p) for p in pods[:2]], "west": [at(p) for p in pods[2:]]})
+    for node in east.nodes:
+        settle(clusters, web, node, names(*pods))
+        ask_all(web, node, names(*pods), proto)
