@@ -270,3 +270,14 @@ addrs_set(struct addrs *a, struct addr_owner *owner, int64_t rank,
         addr_owner_seen(owner);
     }
 }
+
+const struct addr *
+addrs_find(const struct addrs *a, enum proto proto, const struct ip *ip,
+           uint16_t port)
+{
+    struct addr_owner owner = { .proto = proto, .family = ip_family(ip) };
+    struct addr addr = { .ip = *ip, .port = port, .owner = &owner };
+
+    addr.node.hash = hash_addr(&addr);
+    return find_best(a, &addr);
+}

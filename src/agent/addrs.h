@@ -86,4 +86,8 @@ void addr_owner_seen(struct addr_owner *owner);
 const struct addr_owner *addrs_winner(const struct addrs *,
                                       const struct addr *addr);
 
+/* Returns the claim of the owner that has 'ip' and 'port', or NULL. */
+const struct addr *addrs_find(const struct addrs *, enum proto,
+                              const struct ip *ip, uint16_t port);
+
 #endif /* src/agent/addrs.h */

@@ -267,9 +267,35 @@ reason_of(const struct eps_verdict *v, bool local)
     return local ? v->local : v->cluster;
 }
 
+/* Where an endpoint that is a cluster IP leads to. */
 static void
-format_verdict(const struct eps_verdict *v, bool local, struct ds *ds)
+format_nested(const struct explainer *e, const struct eps *eps)
 {
+    const struct unit *to;
+    enum nesting nesting =
+        services_find_nested(e->a->services, e->unit, eps, &to);
+
+    if (nesting == NESTING_NOBODY) {
+        ds_put_cstr(e->ds, "; a cluster IP and port that no Service has: "
+                           "rejected");
+    } else if (nesting == NESTING_ITSELF) {
+        ds_put_cstr(e->ds, "; its own cluster IP: rejected");
+    } else {
+        ds_put_cstr(e->ds, "; the cluster IP of ");
+        unit_format(to, e->ds);
+        ds_put_cstr(e->ds, nesting == NESTING_ROUND
+                               ? ", which has cluster IPs as endpoints "
+                                 "itself: rejected"
+                               : ", whose endpoints are chosen from in turn");
+    }
+}
+
+static void
+format_verdict(const struct explainer *e, const struct eps_verdict *v,
+               bool local)
+{
+    const char *cluster = mc_find_network(e->a->mc, &v->eps.ip);
+    struct ds *ds = e->ds;
     enum eps_reason reason = reason_of(v, local);
     char ip[IP_STRLEN];
     bool v6 = ip_family(&v->eps.ip) == IP_V6;
@@ -288,6 +314,11 @@ format_verdict(const struct eps_verdict *v, bool local, struct ds *ds)
     if (v->other) {
         ds_put_format(ds, " (%s)", v->other->meta.name);
     }
+    if (v->eps.nested && eps_reason_is_used(reason)) {
+        format_nested(e, &v->eps);
+    } else if (cluster) {
+        ds_put_format(ds, "; in cluster %s", cluster);
+    }
     ds_put_format(ds, " [%s]\n", v->slice->meta.name);
 }
 
@@ -305,7 +336,7 @@ explain_list(const struct explainer *e, bool local)
         const struct eps_verdict *v = &e->endpoints.verdicts[i];
 
         if (!is_beside(e, v)) {
-            format_verdict(v, local, e->ds);
+            format_verdict(e, v, local);
             n_named++;
         }
     }
@@ -359,7 +390,7 @@ static void
 with_unit(const struct unit *u, void *ctx_)
 {
     struct unit_ctx *ctx = ctx_;
-    struct eps_place here = eps_own_place(ctx->a->model);
+    struct eps_place here = services_place(ctx->a->services);
     struct explainer e = {
         .a = ctx->a,
         .ms = ctx->ms,

@@ -474,6 +474,21 @@ mc_find_owner(const struct mc *mc, uint64_t owner)
     return NULL;
 }
 
+const char *
+mc_find_network(const struct mc *mc, const struct ip *ip)
+{
+    for (size_t i = 0; i < mc->now.n_clusters; i++) {
+        const struct cluster *c = &mc->now.clusters[i];
+
+        for (size_t j = 0; j < c->n_cidrs; j++) {
+            if (cidr_contains(&c->cidrs[j], ip)) {
+                return c->cluster_id;
+            }
+        }
+    }
+    return NULL;
+}
+
 static void
 format_cluster(const struct cluster *c, struct ds *ds)
 {

@@ -53,6 +53,10 @@ bool mc_render(struct mc *, const struct pipe_node *node);
  * NULL. */
 const char *mc_find_owner(const struct mc *, uint64_t owner);
 
+/* Returns the ID of the other cluster in one of whose networks 'ip' is, or
+ * NULL. */
+const char *mc_find_network(const struct mc *, const struct ip *ip);
+
 /* Appends the role, a line for each other cluster, and what is left out;
  * nothing without multicluster. */
 void mc_format(const struct mc *, struct ds *);

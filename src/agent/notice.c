@@ -66,6 +66,31 @@ notice_conflict(struct kube *kube, const struct model *model,
 }
 
 void
+notice_loop(struct kube *kube, const struct model *model, const struct unit *u,
+            const struct eps *ep, const struct unit *to)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(10, 20);
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    char ip[IP_STRLEN];
+
+    unit_format(u, &ds);
+    ds_put_format(&ds, ": endpoint %s, port %u, is ",
+                  ip_to_string(&ep->ip, ip), ep->port);
+    if (to == u) {
+        ds_put_cstr(&ds, "its own cluster IP");
+    } else {
+        ds_put_cstr(&ds, "the cluster IP of ");
+        unit_format(to, &ds);
+        ds_put_cstr(&ds, ", which has cluster IPs as endpoints itself");
+    }
+    ds_put_cstr(&ds, ": connections that get it are rejected");
+    VLOG_WARN_RL(&rl, "Service %s", ds_cstr(&ds));
+    notice_event(kube, find_service(model, u), EVENT_ENDPOINT_LOOP,
+                 ds_cstr(&ds));
+    ds_destroy(&ds);
+}
+
+void
 notice_left_out(struct kube *kube, const struct model *model,
                 const struct unit *u, const char *why)
 {

@@ -18,6 +18,12 @@ void notice_conflict(struct kube *kube, const struct model *model,
                      const struct unit *u, const struct addr *lost,
                      const struct unit *winner);
 
+/* 'ep', an endpoint of 'u', is the cluster IP of 'to', which may be 'u'
+ * itself: packets would go round. */
+void notice_loop(struct kube *kube, const struct model *model,
+                 const struct unit *u, const struct eps *ep,
+                 const struct unit *to);
+
 /* A part of 'u' is left out, for the reason 'why'. */
 void notice_left_out(struct kube *kube, const struct model *model,
                      const struct unit *u, const char *why);

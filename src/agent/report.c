@@ -118,7 +118,9 @@ format_list(const char *title, const struct eps_list *list, struct ds *ds)
 
         ds_put_format(ds, "    %s%s%s:%u%s\n", v6 ? "[" : "",
                       ip_to_string(&e->ip, ip), v6 ? "]" : "", e->port,
-                      e->local ? " (local)" : "");
+                      e->local    ? " (local)"
+                      : e->nested ? " (a cluster IP)"
+                                  : "");
     }
 }
 
@@ -127,7 +129,7 @@ agent_format_endpoints(const struct agent *a, const char *ns, const char *name,
                        struct ds *ds)
 {
     const struct model_service *ms = model_find_service(a->model, ns, name);
-    struct eps_place here = eps_own_place(a->model);
+    struct eps_place here = services_place(a->services);
 
     if (!ms || !ms->svc) {
         return ENOENT;

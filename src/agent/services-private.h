@@ -3,8 +3,9 @@
 #define OFPROXYD_AGENT_SERVICES_PRIVATE_H 1
 
 /* What the files of services.h share: services.c (the node, what others ask),
- * services-render.c (one Service after the other) and services-unit.c (one
- * Service port in one family). */
+ * services-render.c (one Service after the other), services-unit.c (one
+ * Service port in one family) and services-nesting.c (endpoints that are
+ * cluster IPs). */
 
 #include <openvswitch/shash.h>
 
@@ -37,6 +38,7 @@ struct services {
     struct ip gateway_ips[N_IP_FAMILIES];
     struct cidr *nesting; /* As in struct eps_place. */
     size_t n_nesting;
+    bool nesting_changed; /* A unit begins or ends to nest. */
 
     struct ip server; /* As in struct services_cfg. */
     uint16_t server_port;
@@ -92,6 +94,16 @@ void unit_render(struct services *, const struct model_service *,
 
 /* Tells of addresses that units have lost to others. */
 void units_tell_conflicts(struct services *);
+
+/* services-nesting.c */
+
+/* 'u' is rendered with 'list' for its cluster IP.  Tells its owner of
+ * endpoints that lead round. */
+void unit_check_nesting(struct services *, struct unit *u,
+                        const struct eps_list *list);
+
+/* The same of all units, if one has begun or ended to nest. */
+void units_check_nesting(struct services *);
 
 /* services-render.c */
 

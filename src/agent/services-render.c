@@ -487,6 +487,7 @@ services_run(struct services *s, long long int deadline_ms)
     if (s->has_untold) {
         units_tell_conflicts(s);
     }
+    units_check_nesting(s);
     return true;
 }
 

@@ -215,11 +215,9 @@ unit_render(struct services *s, const struct model_service *ms,
             struct unit *u)
 {
     struct pipe_frontend *own = NULL;
-    struct eps_place here = eps_own_place(s->model);
+    struct eps_place here = services_place(s);
     struct portsvc p;
 
-    here.service_cidrs = s->nesting;
-    here.n_service_cidrs = s->n_nesting;
     portsvc_make(ms, port, frontends, &here, &p);
     p.svc.nestable = s->n_nesting > 0;
     u->verdict = p.svc.targets[frontends->frontends[0].scope].verdict;
@@ -228,6 +226,10 @@ unit_render(struct services *s, const struct model_service *ms,
 
     addr_owner_seen(&u->claims);
     update_conflict(s, u);
+    unit_check_nesting(s, u,
+                       frontends->frontends[0].scope == PIPE_SCOPE_LOCAL
+                           ? &p.choice.local
+                           : &p.choice.cluster);
     if (u->conflict) {
         own = xmalloc(frontends->n * sizeof *own);
         p.svc.n_frontends = copy_own(u, frontends, own);

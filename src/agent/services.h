@@ -19,6 +19,7 @@
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/flow/cookie.h"
 #include "ofproxyd/flow/flowtab.h"
+#include "ofproxyd/model/endpoints.h"
 #include "ofproxyd/model/model.h"
 #include "ofproxyd/pipeline/pipeline.h"
 
@@ -46,6 +47,10 @@ struct unit {
                                 * is rendered. */
     bool conflict;             /* Some are. */
     bool told;                 /* And the owner has been told. */
+    bool nests;                /* Endpoints of the cluster IP are cluster IPs
+                                * themselves. */
+    bool told_nesting;         /* The owner has been told of one that leads
+                                * round. */
 };
 
 /* Is told of each Service that is rendered, whether it is served or not; it
@@ -118,6 +123,24 @@ void services_set_gateway_ips(struct services *,
  * cluster IP, and chosen from in turn (nested.c of the pipeline).  All
  * Services are rendered anew when they change. */
 void services_set_nesting(struct services *, const struct cidr *, size_t n);
+
+/* The node as endpoints are chosen for it, with these networks.  Valid until
+ * the model or they change. */
+struct eps_place services_place(const struct services *);
+
+/* What an endpoint that is a cluster IP leads to. */
+enum nesting {
+    NESTING_SERVICE, /* Another Service's endpoints. */
+    NESTING_NOBODY,  /* A reject: no Service has this address and port. */
+    NESTING_ITSELF,  /* A reject: the Service itself has it. */
+    NESTING_ROUND    /* A reject: another one, which nests, too. */
+};
+
+/* Returns what 'eps', a nested endpoint of 'u', leads to, and sets '*ret_unit'
+ * to the unit that has its address, NULL if none has. */
+enum nesting services_find_nested(const struct services *,
+                                  const struct unit *u, const struct eps *eps,
+                                  const struct unit **ret_unit);
 
 /* Returns the affinity timeout of the unit with that object id, in seconds; 0
  * if it has no affinity, or there is none. */

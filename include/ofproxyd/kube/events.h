@@ -19,6 +19,7 @@ struct kube;
     EVENT_REASON(ADDRESS_CONFLICT, "AddressConflict", "ServeAddress") \
     EVENT_REASON(HEALTH_PORT, "FailedToStartServiceHealthcheck",      \
                  "StartServiceHealthcheck")                           \
+    EVENT_REASON(ENDPOINT_LOOP, "EndpointLeadsRound", "ServePort")       \
     EVENT_REASON(LEFT_OUT, "InvalidPartLeftOut", "ReadObject")        \
     EVENT_REASON(REFUSED, "RefusedBySwitch", "ServePort")
 
