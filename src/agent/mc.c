@@ -38,6 +38,7 @@ struct picture {
     struct ip gateway_ip, internal_ip; /* Of the active Gateway. */
     struct cluster *clusters;          /* The first comes first. */
     size_t n_clusters;
+    size_t n_left_out;  /* Networks. */
     struct ds problems; /* A line each. */
 };
 
@@ -202,6 +203,7 @@ add_cidr(const struct mc *mc, struct picture *p, struct cluster *c,
     char buf[CIDR_STRLEN];
 
     if (find_flaw(mc, p, net, &why)) {
+        p->n_left_out++;
         ds_put_format(&p->problems,
                       "ClusterInfoImport %s: %s is not used: %s\n", c->name,
                       cidr_to_string(net, buf), ds_cstr(&why));
@@ -487,6 +489,26 @@ mc_find_network(const struct mc *mc, const struct ip *ip)
         }
     }
     return NULL;
+}
+
+bool
+mc_count(const struct mc *mc, struct mc_counts *ret)
+{
+    ret->n_clusters = mc->now.n_clusters;
+    ret->n_left_out = mc->now.n_left_out;
+    return is_on(mc);
+}
+
+void
+mc_for_each(const struct mc *mc,
+            void (*cb)(const char *cluster_id, uint64_t owner, void *aux),
+            void *aux)
+{
+    for (size_t i = 0; i < mc->now.n_clusters; i++) {
+        const struct cluster *c = &mc->now.clusters[i];
+
+        cb(c->cluster_id, cookie_make(COOKIE_MULTICLUSTER, c->object_id), aux);
+    }
 }
 
 static void

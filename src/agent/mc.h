@@ -57,6 +57,19 @@ const char *mc_find_owner(const struct mc *, uint64_t owner);
  * NULL. */
 const char *mc_find_network(const struct mc *, const struct ip *ip);
 
+/* What there is to count. */
+struct mc_counts {
+    size_t n_clusters;
+    size_t n_left_out; /* Networks that are not used. */
+};
+/* Returns false without multicluster. */
+bool mc_count(const struct mc *, struct mc_counts *ret);
+
+/* Calls 'cb' for each other cluster with its owner in the flow table. */
+void mc_for_each(const struct mc *,
+                 void (*cb)(const char *cluster_id, uint64_t owner, void *aux),
+                 void *aux);
+
 /* Appends the role, a line for each other cluster, and what is left out;
  * nothing without multicluster. */
 void mc_format(const struct mc *, struct ds *);

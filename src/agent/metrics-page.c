@@ -10,6 +10,7 @@
 #include "agent-private.h"
 #include "metrics.h"
 #include "ofproxyd/kube/events.h"
+#include "ofproxyd/pipeline/tables.h"
 #include "stale.h"
 
 /* Counters of groups are not asked for more often. */
@@ -317,7 +318,7 @@ put_own(const struct agent *a, struct ds *ds)
                          &a->metrics.turn);
 }
 
-/* Counters of groups. */
+/* Counters of groups, and of flows to other clusters. */
 
 static int
 compare_groups(const void *a_, const void *b_)
@@ -328,17 +329,39 @@ compare_groups(const void *a_, const void *b_)
 }
 
 static void
-take_groups(struct agent *a)
+ask(struct agent *a)
+{
+    struct mc_counts counts;
+
+    /* First what is not waited for: when the groups' have come, so have
+     * these. */
+    if (mc_count(a->mc, &counts) && counts.n_clusters) {
+        ofconn_ask_flow_stats(a->ofconn, PIPE_T_L3_FORWARDING,
+                              cookie_make(COOKIE_MULTICLUSTER, 0),
+                              ~(uint64_t) UINT32_MAX);
+    }
+    ofconn_ask_group_stats(a->ofconn);
+}
+
+static void
+take(struct agent *a)
 {
     struct metrics *m = &a->metrics;
     size_t n;
     struct ofconn_group_stats *groups = ofconn_take_group_stats(a->ofconn, &n);
+    struct ofconn_flow_stats *flows;
 
     if (groups) {
         qsort(groups, n, sizeof *groups, compare_groups);
         free(m->groups);
         m->groups = groups;
         m->n_groups = n;
+    }
+    flows = ofconn_take_flow_stats(a->ofconn, &n);
+    if (flows) {
+        free(m->flows);
+        m->flows = flows;
+        m->n_flows = n;
     }
 }
 
@@ -364,17 +387,18 @@ agent_format_metrics(struct agent *a, struct ds *ds)
     if (!ofconn_awaits_group_stats(a->ofconn)
         && (!m->asked_ms || time_msec() >= m->asked_ms + ASK_EVERY_MS)) {
         m->asked_ms = time_msec();
-        ofconn_ask_group_stats(a->ofconn);
+        ask(a);
     }
     if (!agent_metrics_ready(a)) {
         return false;
     }
-    take_groups(a);
+    take(a);
     metrics_units_init(&us, a);
     put_kube_proxy(a, &us, ds);
     put_antrea(a, &us, ds);
     put_own(a, ds);
     metrics_put_services(&us, ds);
+    metrics_put_multicluster(a, ds);
     metrics_units_uninit(&us);
     metrics_put_process(ds, m->start_ns);
     return true;

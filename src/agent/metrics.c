@@ -64,6 +64,7 @@ metrics_uninit(struct metrics *m)
     }
     free(m->triggers);
     free(m->groups);
+    free(m->flows);
 }
 
 void

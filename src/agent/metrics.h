@@ -41,6 +41,10 @@ struct metrics {
     struct ofconn_group_stats *groups;
     size_t n_groups;
     long long int asked_ms; /* When they were asked for last, or 0. */
+
+    /* Counters of flows to other clusters, in no order. */
+    struct ofconn_flow_stats *flows;
+    size_t n_flows;
 };
 
 /* 'start_ns' is now. */
@@ -91,6 +95,10 @@ void metrics_put_services(const struct metrics_units *, struct ds *);
 void metrics_put_no_local(const struct metrics_units *, struct ds *);
 /* Antrea's numbers of Services and endpoints, and of conflicts. */
 void metrics_put_units(const struct metrics_units *, struct ds *);
+
+/* mcmetrics.c: what is told of other clusters, nothing without
+ * multicluster. */
+void metrics_put_multicluster(const struct agent *, struct ds *);
 
 /* process.c: what is told of the process. */
 void metrics_put_process(struct ds *, int64_t start_ns);

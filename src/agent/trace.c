@@ -369,9 +369,20 @@ format_port(const struct agent *a, uint32_t ofport, struct ds *ds)
     if (ofport && ofport == db->gateway_ofport) {
         ds_put_cstr(ds, "the gateway port, to the host");
     } else if (ofport && ofport == db->tunnel_ofport) {
-        ds_put_cstr(ds, "the tunnel port, to another node");
+        ds_put_cstr(ds, "the tunnel port, to another node or cluster");
     } else {
         report_format_owner(a, cookie_make(COOKIE_POD, ofport), ds);
+    }
+}
+
+/* What is special about an address that a Service leads to, if anything. */
+static void
+format_ip(const struct agent *a, const struct ip *ip, struct ds *ds)
+{
+    const char *cluster = mc_find_network(a->mc, ip);
+
+    if (cluster) {
+        ds_put_format(ds, "in cluster %s", cluster);
     }
 }
 
@@ -380,9 +391,15 @@ format_name(const struct agent *a, const char *word, struct ds *ds)
 {
     const char *colon = strchr(word, ':');
     unsigned long long int n;
+    struct ip ip;
     char *end;
 
-    if (!colon || !isdigit((unsigned char) colon[1])) {
+    if (!strncmp(word, "ip:", 3) && !ip_from_string(word + 3, &ip)) {
+        ds_put_format(ds, "%s: ", word);
+        format_ip(a, &ip, ds);
+        ds_put_char(ds, '\n');
+        return 0;
+    } else if (!colon || !isdigit((unsigned char) colon[1])) {
         return EINVAL;
     }
     errno = 0;
@@ -411,8 +428,8 @@ agent_format_names(const struct agent *a, const char *const words[], size_t n,
     for (size_t i = 0; i < n; i++) {
         if (format_name(a, words[i], ds)) {
             err_set(err,
-                    "\"%.80s\" is no cookie:NUMBER, group:NUMBER or "
-                    "port:NUMBER",
+                    "\"%.80s\" is no cookie:NUMBER, group:NUMBER, "
+                    "port:NUMBER or ip:ADDRESS",
                     words[i]);
             return EINVAL;
         }

@@ -179,8 +179,23 @@ format_member(const struct member *m, struct ds *ds)
                   v6 ? "]" : "", m->port);
 }
 
+/* Appends what is special about an endpoint, as the daemon says. */
 static void
-print_members(const struct group *group)
+put_place(const struct trace *t, const struct member *m, struct ds *ds)
+{
+    char word[IP_STRLEN + 3], ip[IP_STRLEN];
+    struct ds place = DS_EMPTY_INITIALIZER;
+
+    snprintf(word, sizeof word, "ip:%s", ip_to_string(&m->ip, ip));
+    put_name(t, word, &place);
+    if (place.length) {
+        ds_put_format(ds, ": %s", ds_cstr(&place));
+    }
+    ds_destroy(&place);
+}
+
+static void
+print_members(const struct trace *t, const struct group *group)
 {
     printf("The group has %zu endpoint%s:\n", group->n,
            group->n == 1 ? "" : "s");
@@ -188,6 +203,7 @@ print_members(const struct group *group)
         struct ds ds = DS_EMPTY_INITIALIZER;
 
         format_member(&group->members[i], &ds);
+        put_place(t, &group->members[i], &ds);
         printf("  %s\n", ds_cstr(&ds));
         ds_destroy(&ds);
     }
@@ -252,7 +268,7 @@ trace_later(struct trace *t, struct err *err)
     if (error) {
         return error;
     }
-    print_members(&group);
+    print_members(t, &group);
     if (group.n) {
         struct ds ds = DS_EMPTY_INITIALIZER;
         char *flow = make_later_flow(t, &group.members[0]);

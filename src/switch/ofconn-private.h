@@ -153,6 +153,16 @@ struct ofconn_groups {
     size_t n_last;
 };
 
+/* Counters of flows. */
+struct ofconn_flows {
+    uint32_t xid;                  /* Of the request that is out, or 0. */
+    long long int due_ms;          /* When it is given up. */
+    struct ofconn_flow_stats *new; /* Of the parts that have come. */
+    size_t n_new, allocated;
+    struct ofconn_flow_stats *last; /* The last whole answer. */
+    size_t n_last;
+};
+
 /* Packets that are kept.  More are dropped: they come faster than they are
  * taken. */
 #define OFCONN_MAX_PACKET_INS 256
@@ -211,6 +221,7 @@ struct ofconn {
 
     /* ofconn-stats.c */
     struct ofconn_groups groups;
+    struct ofconn_flows flows;
 
     /* ofconn-ct.c */
     enum ofconn_ct_state ct_state;
@@ -319,6 +330,15 @@ bool ofconn_stats_recv_error(struct ofconn *, uint32_t xid);
 void ofconn_stats_run(struct ofconn *);
 void ofconn_stats_reset(struct ofconn *); /* The connection is gone. */
 void ofconn_stats_uninit(struct ofconn *);
+
+/* ofconn-flowstats.c */
+/* Returns true if 'msg' belongs to the request that is out. */
+bool ofconn_flowstats_recv(struct ofconn *, struct ofpbuf *msg);
+/* Returns true if the refused request was the one for counters. */
+bool ofconn_flowstats_recv_error(struct ofconn *, uint32_t xid);
+void ofconn_flowstats_run(struct ofconn *);
+void ofconn_flowstats_reset(struct ofconn *); /* The connection is gone. */
+void ofconn_flowstats_uninit(struct ofconn *);
 
 /* ofconn-ct.c */
 void ofconn_ct_run(struct ofconn *);

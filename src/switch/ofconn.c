@@ -98,6 +98,7 @@ ofconn_destroy(struct ofconn *c)
         ofconn_bundle_reset(c);
         ofconn_packet_reset(c);
         ofconn_stats_uninit(c);
+        ofconn_flowstats_uninit(c);
         ofconn_old_uninit(c);
         rconn_destroy(c->rconn);
         rconn_packet_counter_destroy(c->packet_outs);
@@ -222,6 +223,7 @@ give_up(struct ofconn *c)
     ofconn_old_reset(c);
     ofconn_learned_reset(c);
     ofconn_stats_reset(c);
+    ofconn_flowstats_reset(c);
     flowtab_forget(c->flowtab);
     rconn_destroy(c->rconn);
     c->rconn = NULL;
@@ -410,7 +412,7 @@ recv_error(struct ofconn *c, const struct ofp_header *oh)
     enum ofperr error = ofperr_decode_msg(oh, NULL);
     uint32_t xid = ntohl(oh->xid);
 
-    if (ofconn_stats_recv_error(c, xid)
+    if (ofconn_stats_recv_error(c, xid) || ofconn_flowstats_recv_error(c, xid)
         || ofconn_bundle_recv_error(c, xid, error)
         || ofconn_setup_recv_error(c, xid, error)
         || ofconn_ct_recv_error(c, xid, error)
@@ -428,7 +430,8 @@ recv_error(struct ofconn *c, const struct ofp_header *oh)
 static bool
 recv_in_state(struct ofconn *c, enum ofptype type, struct ofpbuf *msg)
 {
-    if (type == OFPTYPE_FLOW_STATS_REPLY && ofconn_learned_recv(c, msg)) {
+    if (type == OFPTYPE_FLOW_STATS_REPLY
+        && (ofconn_learned_recv(c, msg) || ofconn_flowstats_recv(c, msg))) {
         return true;
     }
     switch (c->state) {
@@ -556,6 +559,7 @@ ofconn_run(struct ofconn *c)
         recv_some(c);
     }
     ofconn_stats_run(c);
+    ofconn_flowstats_run(c);
     ofconn_run_states(c);
     check_broken(c);
 }

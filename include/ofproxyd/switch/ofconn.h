@@ -140,6 +140,21 @@ bool ofconn_awaits_group_stats(const struct ofconn *);
 struct ofconn_group_stats *ofconn_take_group_stats(struct ofconn *,
                                                    size_t *ret_n);
 
+/* What matched one flow. */
+struct ofconn_flow_stats {
+    uint64_t cookie;
+    uint64_t n_packets, n_bytes;
+};
+
+/* Asks for the counters of the flows of 'table' whose cookies are 'cookie'
+ * where 'mask' has ones, as ofconn_ask_group_stats() does.  The switch answers
+ * in the order in which it is asked. */
+void ofconn_ask_flow_stats(struct ofconn *, uint8_t table, uint64_t cookie,
+                           uint64_t mask);
+/* Hands out the last answer, as ofconn_take_group_stats() does. */
+struct ofconn_flow_stats *ofconn_take_flow_stats(struct ofconn *,
+                                                 size_t *ret_n);
+
 /* Removal of connections from the switch's connection tracking
  * (NXT_CT_FLUSH): those of 'proto' in 'zone' that were opened to 'dst' and
  * 'dst_port', from 'from' and 'from_port', and are answered from 'src' and
