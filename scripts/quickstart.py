@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support import objects                            # noqa: E402
 from support.apiserver import ApiServer                # noqa: E402
 from support.cluster import at                         # noqa: E402
+from support.clusterset import ClusterSet              # noqa: E402
 from support.daemon import Ofproxyd                    # noqa: E402
 from support.multinode import SUBNETS, MultiCluster    # noqa: E402
 from support.netns import Netns                        # noqa: E402
@@ -257,12 +258,13 @@ def tunnel_or_route(seen):
                                   seen.outer.src, seen.outer.dst)
 
 
-def show_way(cluster, capture):
-    """What a capture on the wire between the nodes has seen of the pods."""
+def show_way(capture, *sources):
+    """What a capture on the wire between the nodes has seen from some
+    addresses."""
     ways = collections.Counter(
-        tunnel_or_route(seen) for node in cluster.nodes
-        for pod in node.pods for seen in capture.of(pod.address)
-        if not seen.sent and seen.inner.src == pod.address)
+        tunnel_or_route(seen) for source in sources
+        for seen in capture.of(source)
+        if not seen.sent and seen.inner.src == source)
     say("  on the wire between the nodes")
     for text, n in sorted(ways.items()):
         say("    %4d packets  %s" % (n, text))
@@ -279,7 +281,8 @@ def show_spread(cluster, service):
         say("  60 connections to %s" % service.of(family))
         bars(result["answers"])
         if family == 4:
-            show_way(cluster, capture)
+            show_way(capture, *(pod.address for node in cluster.nodes
+                                for pod in node.pods))
     say("  %-32s %s" % ("from node n1 itself", answer_line(
         service.ask(cluster.nodes[0]))))
     with Server(cluster.outside, "outside", tcp=[80]):
@@ -368,6 +371,63 @@ def show_nodes(stack, directory, options):
         linger_nodes(cluster, service)
 
 
+# More than one cluster.
+
+def show_gateway(clusters):
+    """What ofproxyd has made between clusters on east's nodes."""
+    gateway, regular = clusters.east.members
+    title("What ofproxyd has made for it in the cluster east")
+    for member, what in (gateway, "the gateway"), (regular, "regular node"):
+        command("ovs-ofctl --names -O OpenFlow15 dump-flows br-int | grep %s"
+                "   # node %s, %s" % (clusters.west.service_cidrs[4],
+                                      member.name, what))
+        for line in member.switch.dump_flows():
+            if clusters.west.service_cidrs[4] in line:
+                say("    " + paint(line.strip(), "dim"))
+
+
+def show_clusters(stack, directory, options):
+    """A Service whose pods are in two clusters."""
+    title("Two clusters on this machine, mode %s" % options.mode)
+    clusters = stack.enter_context(ClusterSet(directory, options.mode))
+    clusters.wait()
+    for name, cluster in clusters.clusters.items():
+        gateway, regular = cluster.nodes
+        done("cluster %s: gateway node %s at %s, regular node %s, Services "
+             "in %s" % (name, gateway.label, gateway.of(4), regular.label,
+                        cluster.service_cidrs[4]))
+    web, made = clusters.export({
+        name: [at(node.pods[0]) for node in cluster.nodes]
+        for name, cluster in clusters.clusters.items()})
+    done("a Service %s of east with the endpoints %s" % (
+        web.of(4), " and ".join("%s of %s" % (service.of(4), name)
+                                for name, service in made.items())))
+    show_gateway(clusters)
+    client = clusters.east.nodes[1].pods[1]
+    # A switch drops what it has no neighbour for until it knows it.
+    wait_for(lambda: not web.ask(client, 4, 20)["n_failures"], 10,
+             "answers of all")
+    title("Calls from the pod %s, of a regular node, to it" % client.label)
+    with clusters.east.capture(*clusters.east.nodes,
+                               *clusters.west.nodes) as capture:
+        bars(web.ask(client, 4, 80)["answers"])
+    # From the pod to its gateway, and under the gateway's address from there.
+    show_way(capture, client.address, clusters.gateways["east"].of(4))
+    title("kill -9 of ofproxyd on every node in the middle of it")
+    traffic = web.client(client, "connect", 4)
+    members = clusters.east.members + clusters.west.members
+    with traffic:
+        for member in members:
+            member.daemon.restart(hard=True)
+        for member in members:
+            member.daemon.wait_synced()
+        time.sleep(0.5)         # A moment of traffic to look at.
+    done("%d connections meanwhile, %d failed"
+         % (traffic.result["n"], traffic.result["n_failures"]))
+    if not options.once:
+        linger_nodes(clusters.east, web)
+
+
 # The daemon has to be in this machine's network to reach the API server; with
 # these it can't change anything in it: settings are read-only, and there is no
 # link of the gateway's name.
@@ -439,13 +499,18 @@ def main():
                         help="how many; default: one")
     parser.add_argument("--mode", choices=("encap", "noEncap", "hybrid"),
                         default="encap",
-                        help="with --nodes: trafficEncapMode; default: encap")
+                        help="with --nodes or --multicluster: "
+                        "trafficEncapMode; default: encap")
+    parser.add_argument("--multicluster", action="store_true",
+                        help="a Service over two clusters")
     options = parser.parse_args()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="ofproxyd-"))
     try:
         with contextlib.ExitStack() as stack:
             if options.kubeconfig:
                 show_real_cluster(stack, directory, options)
+            elif options.multicluster:
+                show_clusters(stack, directory, options)
             elif options.nodes > 1:
                 show_nodes(stack, directory, options)
             else:

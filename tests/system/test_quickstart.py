@@ -46,6 +46,18 @@ def test_a_service_is_spread_over_nodes(mode, ways):
     assert "taken away" in text.splitlines()[-1]
 
 
+def test_a_service_is_spread_over_clusters():
+    """Pods of both answer; the way leads from gateway to gateway."""
+    text = quickstart("--multicluster")
+    for pod in ("n1-0", "n2-0", "n3-0", "n4-0"):
+        assert re.search(pod + r":8080 .* \d+\n", text), text
+    assert re.search(r"packets  192.0.2.11 → 10.97.0.1, in geneve "
+                     r"192.0.2.11 → 198.51.100.13", text), text
+    (n, bad), = re.findall(r"(\d+) connections.*, (\d+) failed", text)
+    assert int(n) > 50 and not int(bad)
+    assert "taken away" in text.splitlines()[-1]
+
+
 def test_a_real_cluster_is_only_read(tls_apiserver, tmp_path):
     """Its Services are on a private bridge; this machine stays as it is."""
     tls_apiserver.apply_all([
