@@ -2,8 +2,9 @@
 /* Answers of the API server: objects, lists and Status bodies.
  *
  * The first byte says what the rest is, modulo 5: a Service ('d'), an
- * EndpointSlice ('e'), a Node ('f'), a list ('g') or a Status ('h').  Of a
- * list the second byte is the size of its pieces. */
+ * EndpointSlice ('e'), a Node or one of the kinds of which there are few ('f'),
+ * a list ('g') or a Status ('h').  Of a list the second byte is the size of its
+ * pieces. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -117,6 +118,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         case 2:
             decode(MODEL_NODES, text, size - 1);
             decode(MODEL_SERVICE_CIDRS, text, size - 1);
+            decode(MODEL_MC_GATEWAYS, text, size - 1);
+            decode(MODEL_MC_CLUSTERS, text, size - 1);
             break;
         case 3: check_list(text, size - 1); break;
         case 4: check_status(text, size - 1); break;
