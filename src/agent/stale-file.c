@@ -8,7 +8,9 @@
  * written before the flows can leave, and read by the next daemon.
  *
  * A file that is old or wrong does no harm: whether an endpoint is gone from
- * an address is decided anew when it is asked for. */
+ * an address is decided anew when it is asked for.  So what was done stays in
+ * it until more comes or all is done: to write thousands of jobs each time
+ * that one ends takes longer than what they ask for. */
 
 #include <errno.h>
 #include <inttypes.h>

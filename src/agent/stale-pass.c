@@ -370,16 +370,17 @@ is_last_pass(const struct stale *st, const struct job *job, bool cheap)
 static void
 end_pass(struct stale *st, struct job *job, long long int now_ms)
 {
-    size_t n_requests = MAX(job->n_requests, st->n_active);
+    size_t n_jobs = st->n_active + hmap_count(&st->waiting);
+    size_t n_requests = MAX(job->n_requests, n_jobs);
     bool cheap = n_requests * st->cost_us <= CHEAP_US;
 
     inherit(st, job);
     job->n_done++;
     ovs_list_remove(&job->list);
     if (is_last_pass(st, job, cheap)) {
-        st->unsaved = true;
         stale_job_destroy(job);
         st->n_active--;
+        st->unsaved |= n_jobs == 1;
         return;
     }
     if (!cheap) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is due when a daemon ends is due for the next one.
+/* What is due when a daemon ends is due for the next one; and what very many
+ * jobs cost.
  *
  * An endpoint is a letter: 'a' is 10.1.1.97:8080.  Cluster IP 'n' is
  * 10.96.0.n.  A request is written "n" of all connections to it, or "n<a", of
@@ -128,9 +129,9 @@ expect_begun(struct fixture *f, const char *expected)
     ds_destroy(&ds);
 }
 
-/* Goes on to the last pass. */
+/* Goes on until so many jobs are left. */
 static void
-drain(struct fixture *f)
+drain_to(struct fixture *f, size_t n)
 {
     struct ofconn_ct_flush r[OFCONN_CT_MAX];
     struct stale_stats stats;
@@ -139,9 +140,16 @@ drain(struct fixture *f)
         if (stale_take(f->st, f->now_ms, r, OFCONN_CT_MAX)) {
             stale_done(f->st, f->now_ms, 0);
         }
+        stale_save(f->st);
         f->now_ms++;
         stale_get_stats(f->st, &stats);
-    } while (stats.n_active || stats.n_waiting);
+    } while (stats.n_active + stats.n_waiting > n);
+}
+
+static void
+drain(struct fixture *f)
+{
+    drain_to(f, 0);
     stale_save(f->st);
 }
 
@@ -233,6 +241,63 @@ nothing_is_written_before_the_file_was_read(void **state)
     expect_begun(f, "1<b");
 }
 
+/* Or thousands of jobs would be written thousands of times. */
+static void
+the_end_of_one_job_of_several_is_not_written(void **state)
+{
+    struct fixture *f = *state;
+    struct ofconn_ct_flush r;
+    FILE *file;
+
+    say(f, 1, "ab");
+    say(f, 2, "ab");
+    drain(f);
+    say(f, 1, "a");
+    stale_save(f->st);
+    assert_int_equal(stale_take(f->st, f->now_ms, &r, 1), 0); /* Begins. */
+    f->now_ms += STALE_SPREAD_MS / 2;
+    say(f, 2, "a");
+    stale_save(f->st);
+    put_file(f, "as it was");
+    drain_to(f, 1);
+    file = fopen(f->path, "r");
+    assert_non_null(file);
+    assert_int_equal(fgetc(file), 'a');
+    fclose(file);
+    drain_to(f, 0);
+    expect_no_file(f);
+}
+
+/* But the last ones, which are cheap together. */
+static void
+thousands_of_jobs_have_few_passes(void **state)
+{
+    struct ofconn_ct_flush r[OFCONN_CT_MAX];
+    struct fixture *f = *state;
+    const unsigned int n_ports = 3000;
+    struct stale_stats stats, before;
+
+    for (unsigned int i = 1; i <= n_ports; i++) {
+        say(f, i, "ab");
+    }
+    drain(f);
+    stale_get_stats(f->st, &before);
+    for (unsigned int i = 1; i <= n_ports; i++) {
+        say(f, i, "a");
+    }
+    do {
+        size_t n = stale_take(f->st, f->now_ms, r, OFCONN_CT_MAX);
+
+        if (n) {
+            stale_done(f->st, f->now_ms, n * 20);
+        }
+        f->now_ms++;
+        stale_get_stats(f->st, &stats);
+    } while (stats.n_active || stats.n_waiting);
+    assert_in_range(stats.n_requests - before.n_requests, 2 * n_ports,
+                    10 * n_ports);
+}
+
 static void
 a_wrong_file_is_not_believed(void **state)
 {
@@ -271,6 +336,8 @@ main(void)
         TEST(of_sctp_as_well),
         TEST(an_old_file_does_no_harm),
         TEST(nothing_is_written_before_the_file_was_read),
+        TEST(the_end_of_one_job_of_several_is_not_written),
+        TEST(thousands_of_jobs_have_few_passes),
         TEST(a_wrong_file_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
