@@ -143,9 +143,9 @@ class State:
         Ids have to be equal, too, but where two units prefer the same."""
         if self.lines == other.lines and self.ids == other.ids:
             return ""
-        mine, its = self.named, other.named
-        text = (["only here:  " + a for a in mine if a not in set(its)]
-                + ["only there: " + a for a in its if a not in set(mine)])
+        mine, its = set(self.named), set(other.named)
+        text = (["only here:  " + a for a in sorted(mine - its)]
+                + ["only there: " + a for a in sorted(its - mine)])
         if not text:
             text = ["%s: id %d here, %d there" % (unit, number, its_number)
                     for unit, number in self.ids.items()
