@@ -56,6 +56,9 @@ struct agent {
     bool complete;          /* All was listed and rendered once. */
     long long int retry_ms; /* Of the next set-aside object, or LLONG_MAX. */
 
+    /* Since when not all that was read is rendered, or LLONG_MAX. */
+    long long int undrained_ms;
+
     struct latency latency;
     struct metrics metrics;
 

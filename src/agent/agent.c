@@ -31,6 +31,9 @@ VLOG_DEFINE_THIS_MODULE(agent);
 
 #define REPLY_DEADLINE_MS 10000
 
+/* How long deletions wait for a picture that takes several turns. */
+#define KEEP_MS 1000
+
 /* Open vSwitch revalidates what its datapath has cached within milliseconds,
  * or tenths of a second with very many entries. */
 #define GROUP_LINGER_MS 300
@@ -268,6 +271,7 @@ agent_create(const struct agent_cfg *cfg, struct agent **ret, struct err *err)
     a->cfg = cfg->cfg;
     a->pacer = (struct pacer) PACER_INIT;
     a->retry_ms = LLONG_MAX;
+    a->undrained_ms = LLONG_MAX;
     metrics_init(&a->metrics, time_wall_usec() * INT64_C(1000));
     a->model = model_create(cfg->node_name);
     error = create_kube(a, cfg, err);
@@ -417,6 +421,17 @@ take_measures(struct agent *a)
     metrics_taken(&a->metrics, n_events, triggers, n_triggers);
 }
 
+/* An address that one Service, or port of a Service, has given away may be
+ * another's by the time that all is rendered, which can take several turns.
+ * Where changes come faster than that, there may be no such time. */
+static void
+keep_undrained(struct agent *a, bool drained, long long int now_ms)
+{
+    a->undrained_ms = drained ? LLONG_MAX : MIN(a->undrained_ms, now_ms);
+    flowtab_set_keep(a->flowtab,
+                     !drained && now_ms < a->undrained_ms + KEEP_MS);
+}
+
 /* One round: the newest state of everything that changed goes to the flow
  * table, and from there to the switch. */
 static void
@@ -447,6 +462,7 @@ run_round(struct agent *a)
     a->local_changed = false;
     a->n_rounds++;
     a->n_rendered += services_n_changes(a->services) - before;
+    keep_undrained(a, drained, time_msec());
     ofconn_flush(a->ofconn);
     if (drained) {
         take_measures(a);

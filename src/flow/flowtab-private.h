@@ -48,6 +48,7 @@ enum place {
 };
 
 #define FIRST_QUEUE PLACE_LEAF_PUT
+#define LAST_PUT    PLACE_FLOW_PUT
 #define LAST_QUEUE  PLACE_LEAF_DELETE
 
 /* A change that is in flight. */
@@ -123,6 +124,7 @@ struct flowtab {
     struct ovs_list queues[LAST_QUEUE + 1];
 
     bool complete;
+    bool keep; /* Deletions wait. */
     bool dumping;
     bool known;        /* A dump has ended. */
     bool found;        /* A dump, perhaps an earlier one, had flows of

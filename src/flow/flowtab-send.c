@@ -186,6 +186,12 @@ flowtab_set_linger(struct flowtab *ft, unsigned int ms)
     ft->linger_ms = ms;
 }
 
+void
+flowtab_set_keep(struct flowtab *ft, bool keep)
+{
+    ft->keep = keep;
+}
+
 const struct flowtab_set_aside *
 flowtab_find_set_aside(const struct flowtab *ft, uint64_t owner_id)
 {
@@ -264,7 +270,9 @@ batch_add(struct flowtab *ft, struct batch *batch, struct ftkey *key)
 static struct ftkey *
 first_queued(const struct flowtab *ft)
 {
-    for (size_t i = FIRST_QUEUE; i <= LAST_QUEUE; i++) {
+    size_t last = ft->keep && !ft->taking_over ? LAST_PUT : LAST_QUEUE;
+
+    for (size_t i = FIRST_QUEUE; i <= last; i++) {
         if (!ovs_list_is_empty(&ft->queues[i])) {
             return CONTAINER_OF(ovs_list_front(&ft->queues[i]), struct ftkey,
                                 queue_node);

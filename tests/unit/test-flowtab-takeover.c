@@ -99,6 +99,7 @@ then_everything_leaves_at_once_whatever_the_limits(void **state OVS_UNUSED)
     flowtab_set_linger(ft, 100);
     flowtab_set_complete(ft, true);
     flowtab_set_ready(ft, true);
+    flowtab_set_keep(ft, true); /* For other times than this. */
     batch = flowtab_take(ft, 1, 1);
     assert_int_equal(batch->n, 4);
     assert_true(flowtab_takes_over(ft));
@@ -106,6 +107,7 @@ then_everything_leaves_at_once_whatever_the_limits(void **state OVS_UNUSED)
     assert_false(flowtab_takes_over(ft));
     assert_int_equal(ft_stats(ft).n_old_flows, 0);
 
+    flowtab_set_keep(ft, false);
     /* The group has to linger, as one of ours. */
     assert_null(flowtab_take(ft, 100, 100000));
     assert_int_equal(ft_stats(ft).n_old_groups, 1);

@@ -17,6 +17,7 @@
 #include <util.h>
 
 #include "../../src/agent/services.h"
+#include "../support/flowtabfix.h"
 
 #define MAX_PORTS 100
 #define N_STEPS   2000
@@ -253,25 +254,125 @@ one_that_goes_and_comes_meanwhile_is_right(void **state)
     assert_as_after_a_cold_start(f);
 }
 
-/* Two Services, which claim the same addresses, change at random. */
 static void
-random_histories_end_as_a_cold_start(void **state)
+seed_random(void)
 {
-    static const char *const names[] = { "big", "other" };
-    struct fixture *f = *state;
     const char *text = getenv("SEED");
     unsigned int seed = text ? strtoul(text, NULL, 10) : 1;
 
     print_message("SEED=%u\n", seed);
     srandom(seed);
+}
+
+/* One of two Services, which claim the same addresses. */
+static const char *
+random_name(void)
+{
+    return random() % 2 ? "big" : "other";
+}
+
+static void
+put_at_random(struct fixture *f, const char *name)
+{
+    put(f, name, random() % (MAX_PORTS + 1), 1000 + random() % 3,
+        random() % 2 ? "p" : "q");
+}
+
+/* Adds the addresses and ports for which the switch has flows. */
+static void
+add_served(const struct fitem *have, void *all_)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    const char *match;
+
+    fitem_format(have, NULL, &ds);
+    match = strstr(ds_cstr(&ds), "nw_dst=");
+    if (match && strstr(match, "tp_dst=")) {
+        sset_add_and_free(all_, xmemdup0(match, strcspn(match, " ")));
+    }
+    ds_destroy(&ds);
+}
+
+/* Adds to 'missing' what of 'before' the switch has no flow for. */
+static void
+note_missing(const struct fixture *f, const struct sset *before,
+             struct sset *missing)
+{
+    struct sset now = SSET_INITIALIZER(&now);
+    const char *match;
+
+    flowtab_for_each_have(f->ft, add_served, &now);
+    SSET_FOR_EACH (match, before) {
+        if (!sset_contains(&now, match)) {
+            sset_add(missing, match);
+        }
+    }
+    sset_destroy(&now);
+}
+
+/* Renders all, a slice after the other, each of which goes to the switch.
+ * What is served before and afterwards is so all the time. */
+static void
+check_way(struct fixture *f)
+{
+    struct sset before = SSET_INITIALIZER(&before);
+    struct sset after = SSET_INITIALIZER(&after);
+    struct sset missing = SSET_INITIALIZER(&missing);
+    const char *match;
+    bool done;
+
+    flowtab_for_each_have(f->ft, add_served, &before);
+    do {
+        done = run_slice(f);
+        flowtab_set_keep(f->ft, !done);
+        ft_flush(f->ft);
+        note_missing(f, &before, &missing);
+    } while (!done);
+    assert_true(flowtab_in_sync(f->ft));
+    flowtab_for_each_have(f->ft, add_served, &after);
+    SSET_FOR_EACH (match, &after) {
+        if (sset_contains(&missing, match)) {
+            fail_msg("%s was nobody's in between", match);
+        }
+    }
+    sset_destroy(&before);
+    sset_destroy(&after);
+    sset_destroy(&missing);
+}
+
+static void
+no_address_is_nobodys_in_between(void **state)
+{
+    struct fixture *f = *state;
+
+    flowtab_dump_begin(f->ft);
+    flowtab_dump_end(f->ft);
+    flowtab_set_complete(f->ft, true);
+    seed_random();
+    for (int i = 0; i < 100; i++) {
+        for (int n = random() % 3; n >= 0; n--) {
+            if (random() % 3) {
+                put_at_random(f, random_name());
+            } else {
+                model_delete(f->model, MODEL_SERVICES, "ns1", random_name());
+            }
+        }
+        check_way(f);
+    }
+    assert_as_after_a_cold_start(f);
+}
+
+static void
+random_histories_end_as_a_cold_start(void **state)
+{
+    struct fixture *f = *state;
+
+    seed_random();
     for (int i = 0; i < N_STEPS; i++) {
-        const char *name = names[random() % 2];
+        const char *name = random_name();
 
         switch (random() % 8) {
-        case 0:
-            put(f, name, random() % (MAX_PORTS + 1), 1000 + random() % 3,
-                random() % 2 ? "p" : "q");
-            break;
+        case 0: put_at_random(f, name); break;
         case 1: model_delete(f->model, MODEL_SERVICES, "ns1", name); break;
         case 2: model_mark_dirty(f->model, "ns1", name); break;
         case 3:
@@ -298,6 +399,7 @@ main(void)
         TEST(ports_that_take_each_others_numbers_do_not_conflict),
         TEST(one_that_changes_all_the_time_gets_to_its_end),
         TEST(one_that_goes_and_comes_meanwhile_is_right),
+        TEST(no_address_is_nobodys_in_between),
         TEST(random_histories_end_as_a_cold_start),
     };
 

@@ -218,6 +218,11 @@ void flowtab_batch_lost(struct flowtab *, struct flowtab_batch *);
  * change with whatever else is called. */
 long long int flowtab_run(struct flowtab *, long long int now_ms);
 
+/* While 'keep', nothing that the switch has is deleted, unless it takes over
+ * from a predecessor.  For a picture that is being changed in several turns:
+ * what nobody wants any more may be wanted by another one in the next. */
+void flowtab_set_keep(struct flowtab *, bool keep);
+
 /* Lets groups stay for 'ms' milliseconds (up to twice that) after their last
  * user has gone.  Not at all if 0, which is so at first.
  *
