@@ -104,6 +104,9 @@ mc_render_node_peer(const struct pipe_node *node, const struct pipe_peer *peer,
     build_done(b);
 }
 
+/* Also of connections that were made before this node became the gateway, with
+ * another address or none: clients use ports of UDP again, and one that never
+ * stops would never be answered. */
 static void
 render_source(const struct pipe_node *node, const struct cidr *cidr,
               struct build *b)
@@ -124,14 +127,27 @@ render_source(const struct pipe_node *node, const struct cidr *cidr,
 
     build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_HIGH);
     build_match_dst_cidr(b, cidr);
-    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_ct_state(b, CS_TRACKED, CS_REPLY_DIR);
+    build_match_field(b, PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_NO);
     build_snat_commit(b, family, false);
     build_done(b);
 
-    build_flow(b, PIPE_T_SNAT, PIPE_PRIO_NORMAL);
+    build_flow(b, PIPE_T_SNAT, PIPE_PRIO_HIGH);
     build_match_dst_cidr(b, cidr);
-    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_ct_state(b, CS_TRACKED, CS_REPLY_DIR);
     build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
+/* What a pod sends by a connection that was made while this node was the
+ * gateway: answers to this node's address would not come back. */
+static void
+render_no_source(const struct cidr *cidr, struct build *b)
+{
+    build_flow(b, PIPE_T_SNAT, PIPE_PRIO_HIGH);
+    build_match_dst_cidr(b, cidr);
+    build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_POD);
+    build_goto(b, PIPE_T_L2_FORWARDING);
     build_done(b);
 }
 
@@ -145,8 +161,9 @@ mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
         build_to(node, &peer->tunnel_dst, pipe_mc_mac(), b);
         build_done(b);
 
-        if (node->mc_role == PIPE_MC_GATEWAY
-            && ip_family(&node->mc_gateway_ip)
+        if (node->mc_role == PIPE_MC_REGULAR) {
+            render_no_source(&peer->cidrs[i], b);
+        } else if (ip_family(&node->mc_gateway_ip)
                    == ip_family(&peer->cidrs[i].ip)) {
             render_source(node, &peer->cidrs[i], b);
         }

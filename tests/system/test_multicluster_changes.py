@@ -146,6 +146,20 @@ def test_the_gateway_moves_to_another_node(clusters, far, name):
             clusters.gateways["east"].of(4)]
 
 
+def test_a_socket_of_udp_outlives_the_gateways_move(clusters, far):
+    """Of a pod of the node that becomes the gateway, and is it no longer: the
+    switch still knows the connection, with another source or none."""
+    web, client = far
+    for node in (clusters.east.nodes[1], clusters.east.nodes[0]):
+        with web.client(client, "hold", 4, proto="udp", interval=INTERVAL,
+                        concurrency=4, timeout=0.5) as held:
+            clusters.set_gateway("east", node)
+            clusters.wait()
+            for _ in range(5):
+                settle(clusters, web, client)
+        assert_short_outage("held, gateway to " + node.label, {"udp": held})
+
+
 def test_no_gateway_no_flows(clusters, far):
     """The Gateway goes and comes back."""
     web, client = far
