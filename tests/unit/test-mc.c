@@ -183,7 +183,7 @@ role_follows_the_oldest_gateway(void **state)
     assert_int_equal(mc_role(f->mc), PIPE_MC_REGULAR);
     assert_true(ip_is_none(mc_gateway_ip(f->mc)));
     assert_true(mc_seqno(f->mc) > seqno);
-    assert_int_equal(render(f), 2);
+    assert_int_equal(render(f), 3);
 
     put_gateway(f, "n1", 4, "192.0.2.11", "192.0.2.111");
     check(f, "multicluster: gateway; Gateway n1\n"
