@@ -31,15 +31,9 @@ tunnel_overhead(enum cfg_tunnel_type type)
 static unsigned int
 deduction(const struct cfg *cfg, bool v6_underlay)
 {
-    switch (cfg->traffic_encap_mode) {
-    case CFG_ENCAP:
-    case CFG_HYBRID:
-        return tunnel_overhead(cfg->tunnel_type)
-               + (v6_underlay ? IPV6_EXTRA_HEADER : 0);
-    case CFG_NO_ENCAP:
-    case CFG_NETWORK_POLICY_ONLY: return 0;
-    }
-    OVS_NOT_REACHED();
+    return !cfg_has_tunnel(cfg) ? 0
+                                : tunnel_overhead(cfg->tunnel_type)
+                                      + (v6_underlay ? IPV6_EXTRA_HEADER : 0);
 }
 
 uint16_t

@@ -109,6 +109,21 @@ k1_mtu_follows_mode_tunnel_and_family(void **state OVS_UNUSED)
     }
 }
 
+/* A pod can't know which of its packets go to another cluster. */
+static void
+tunnels_to_other_clusters_take_room_in_any_mode(void **state OVS_UNUSED)
+{
+    for (int mode = 0; mode < 4; mode++) {
+        const struct mtu_case c = { .mode = mode, .tunnel = GEN };
+        struct cfg cfg;
+
+        init_cfg(&cfg, &c);
+        cfg.multicluster_enable_gateway = true;
+        assert_int_equal(uplink_mtu(&cfg, 1500, false), 1450);
+        cfg_uninit(&cfg);
+    }
+}
+
 static void
 uplinks_that_are_large_enough_carry_what_pods_send(void **state OVS_UNUSED)
 {
@@ -175,6 +190,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(k1_mtu_follows_mode_tunnel_and_family),
+        cmocka_unit_test(tunnels_to_other_clusters_take_room_in_any_mode),
         cmocka_unit_test(uplinks_that_are_large_enough_carry_what_pods_send),
         cmocka_unit_test(trouble_is_named),
     };
