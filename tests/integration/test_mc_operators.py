@@ -96,8 +96,8 @@ def test_what_leads_round_is_told(rig):
                          "unreachable)\n"), text
 
 
-def test_a_trace_goes_on_through_a_cluster_ip(rig):
-    """To the pod that it leads to."""
+def test_m2_a_trace_goes_on_through_this_clusters_cluster_ip(rig):
+    """To the pod that it leads to, where no other cluster has the Service."""
     rig.api.apply(slice_("ns1", "svc-web", [endpoint("10.96.0.11")]))
     rig.wait_settled()
     text = ctl.output(rig, "trace", "ns1/pod-b", "10.96.0.10:80")

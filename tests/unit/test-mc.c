@@ -200,6 +200,77 @@ role_follows_the_oldest_gateway(void **state)
     assert_int_equal(render(f), 0);
 }
 
+/* Counts flows that send to a tunnel destination. */
+struct tunnel_ctx {
+    const char *tun_dst;
+    size_t n;
+};
+
+static void
+count_tunnel(const struct fitem *want, const struct fitem *have OVS_UNUSED,
+             void *ctx_)
+{
+    struct tunnel_ctx *ctx = ctx_;
+    struct ds ds = DS_EMPTY_INITIALIZER;
+
+    fitem_format(want, NULL, &ds);
+    ctx->n += strstr(ds_cstr(&ds), ctx->tun_dst) != NULL;
+    ds_destroy(&ds);
+}
+
+static void
+add_tunnels(const char *cluster_id OVS_UNUSED, uint64_t owner, void *pair_)
+{
+    void **pair = pair_;
+
+    flowtab_for_each(pair[0], owner, count_tunnel, pair[1]);
+}
+
+static size_t
+n_to(struct fixture *f, const char *tun_dst)
+{
+    struct tunnel_ctx ctx = { .tun_dst = tun_dst };
+    void *pair[] = { f->flowtab, &ctx };
+
+    svccidrs_run(f->sc, &f->uplink);
+    mc_run(f->mc);
+    render(f);
+    mc_for_each(f->mc, add_tunnels, pair);
+    return ctx.n;
+}
+
+static void
+m3_flows_follow_the_gateways_address(void **state)
+{
+    struct fixture *f = *state;
+
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    put_gateway(f, "n2", 1, "192.0.2.12", "192.0.2.112");
+    assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 2);
+    put_gateway(f, "n2", 1, "192.0.2.12", "192.0.2.113");
+    assert_int_equal(n_to(f, "192.0.2.113->tun_dst"), 2);
+    assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 0);
+}
+
+static void
+what_there_is_is_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct mc_counts counts;
+    struct ip there = ip("10.97.1.1"), nowhere = ip("10.98.1.1");
+
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    put_cluster(f, "north", 2, "10.97.128.0/17", "10.30.0.0/16");
+    n_to(f, "");
+    assert_true(mc_count(f->mc, &counts));
+    assert_int_equal(counts.n_clusters, 2);
+    assert_int_equal(counts.n_left_out, 1);
+    assert_string_equal(mc_find_network(f->mc, &there), "id");
+    assert_null(mc_find_network(f->mc, &nowhere));
+    f->cfg.multicluster_enable_gateway = false;
+    assert_false(mc_count(f->mc, &counts));
+}
+
 static void
 networks_that_overlap_are_the_first_ones(void **state)
 {
@@ -236,6 +307,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         TEST(without_multicluster_nothing_is_done),
         TEST(role_follows_the_oldest_gateway),
+        TEST(m3_flows_follow_the_gateways_address),
+        TEST(what_there_is_is_counted),
         TEST(networks_that_overlap_are_the_first_ones),
     };
 
