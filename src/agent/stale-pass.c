@@ -167,15 +167,21 @@ next_address(const struct stale *st, const struct job *job, struct cursor *c,
 }
 
 /* Then, at all others, endpoints that are gone: one request each if there are
- * several addresses and no Service port at all has the endpoint any more. */
+ * several addresses and no Service port at all has the endpoint any more.
+ * Where Service ports nest there are always others: a connection that came by
+ * way of this one's cluster IP was opened to the address of the one that
+ * nests. */
 static bool
 next_endpoint(const struct stale *st, const struct job *job, struct cursor *c,
               struct ofconn_ct_flush *ret)
 {
-    for (; c->n_alive && c->ep < job->eps.n; c->ep++, c->ep_address = 0) {
+    bool at_others = c->n_alive > 1 || st->n_nesting;
+
+    for (; (c->n_alive || at_others) && c->ep < job->eps.n;
+         c->ep++, c->ep_address = 0) {
         const struct addr *ep = &job->eps.a[c->ep];
 
-        if (!c->ep_address && c->n_alive > 1 && !lives_anywhere(st, job, ep)
+        if (!c->ep_address && at_others && !lives_anywhere(st, job, ep)
             && !is_for_later(st, job, NULL, ep)) {
             c->ep++;
             make_request(job, NULL, ep, ret);

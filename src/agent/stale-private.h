@@ -28,6 +28,7 @@ struct port {
     struct claim *claims; /* One for each of 'addrs'. */
     struct addrset alive; /* Endpoints. */
     struct addrset used;  /* Those of them that connections may have. */
+    bool nests;           /* Some are cluster IPs of other ports. */
 };
 
 /* A port has an address; several may have the same. */
@@ -71,6 +72,7 @@ struct job {
 struct stale {
     const struct flowtab *flowtab;
     struct hmap ports, claims;
+    size_t n_nesting;        /* Ports that nest. */
     struct addrset node_ips; /* Port 0.  With the virtual ones. */
     bool adopted;
 

@@ -95,8 +95,16 @@ set_addrs(struct stale *st, struct port *port, struct addrset *addrs)
 }
 
 static void
+set_nests(struct stale *st, struct port *port, bool nests)
+{
+    st->n_nesting += nests - port->nests;
+    port->nests = nests;
+}
+
+static void
 port_destroy(struct stale *st, struct port *port)
 {
+    set_nests(st, port, false);
     withdraw_claims(st, port);
     map_remove(&st->ports, &port->node);
     addrset_clear(&port->addrs);
@@ -347,6 +355,17 @@ change_addrs(struct stale *st, struct port *port, struct addrset *addrs)
     addrset_clear(&fresh);
 }
 
+static bool
+has_nested(const struct eps_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->eps[i].nested) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 push_eps(struct addrset *set, const struct eps_list *list)
 {
@@ -403,6 +422,9 @@ stale_update(struct stale *st, const struct stale_port *now)
     }
     addrset_sort(&addrs);
 
+    set_nests(st, port,
+              has_nested(&now->choice->cluster)
+                  || has_nested(&now->choice->local));
     change_eps(st, port, now);
     change_addrs(st, port, &addrs);
 }
