@@ -15,7 +15,7 @@ import ipaddress
 import pathlib
 import re
 
-from support import objects, ovs
+from support import apistore, objects, ovs
 from support.apiserver import ApiServer
 from support.daemon import Ofproxyd
 from support.netns import Namespace
@@ -28,7 +28,7 @@ POD_CIDRS = ("10.10.1.0/24", "2001:db8:10:1::/64")
 SERVICE_NETWORKS = ("10.96.", "2001:db8:96:")
 ROUTE_PROTOCOL = "201"
 OURS = 0xf9                     # First byte of our cookies.
-CATEGORY_SERVICE, CATEGORY_AFFINITY = 3, 7
+CATEGORY_SERVICE, CATEGORY_MULTICLUSTER, CATEGORY_AFFINITY = 3, 6, 7
 COOKIE = re.compile(r"\bcookie=0x([0-9a-f]+)")
 PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 GROUP = re.compile(r"\b(group_id=|group:)(\d+)")
@@ -196,6 +196,10 @@ class Rig:
         self._n_cold = 0
         self._relay = relay
         self.n_watches = 4      # Those that wait_settled() waits for.
+        if "multicluster" in config:
+            for resource in apistore.MULTICLUSTER:
+                self.api.add_resource(resource)
+            self.n_watches += len(apistore.MULTICLUSTER)
 
     def __enter__(self):
         self.switch.start()

@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateway and ClusterInfoImport objects: the flows of each role, and every
+change of them.  The new way is there before the old one goes, what is there
+in the end is what a cold start makes."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from support import mcnode, objects, proc
+from support.clusterset import NAMESPACE, ON, cluster_info
+from support.mcnode import MC_MAC, cluster_flows, gateway, node_flows
+from support.rig import Rig, own_node
+from support.wait import wait_for
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+ME = ("n1", "203.0.113.1", "192.0.2.11")        # A Gateway of this node.
+OTHER = ("n2", "203.0.113.2", "192.0.2.12")     # And of another one.
+PEER_CIDR = "10.10.2.0/24"
+WEST = ("west", ["203.0.113.21"], "10.97.0.0/16")
+NORTH = ("north", ["203.0.113.31", "203.0.113.32"], "10.98.0.0/16")
+POD_TO_POD = {**ON, "multicluster": {**ON["multicluster"],
+                                     "enablePodToPodConnectivity": True}}
+OVERLAP = r"\|multicluster\|WARN\|"
+
+
+def make_rig(directory, mode="encap", relay=False, config=None, objs=()):
+    """A rig with this node, another one, and what else is given."""
+    rig = Rig(directory, relay, trafficEncapMode=mode, **(config or ON))
+    rig.objs = [own_node(), objects.node("n2", [PEER_CIDR], ["192.0.2.12"]),
+                *objs]
+    return rig
+
+
+@pytest.fixture(name="mc")
+def _mc(tmp_path):
+    """A daemon that is the gateway to WEST."""
+    with make_rig(tmp_path / "rig", relay=True, objs=[
+            gateway(*ME), cluster_info(*WEST)]) as rig:
+        rig.api.apply_all(rig.objs)
+        yield rig.start_daemon()
+        rig.check_quiet()
+
+
+def wanted(rig, gw, clusters, routed=False):
+    """The flows between clusters of this node: gw is who the gateway is,
+    'clusters' (networks, gateways' addresses) of the other ones."""
+    role = gw and ("gateway" if gw is ME or gw[0] == "n1" else "regular")
+    mac = rig.gateway_mac()
+    made = node_flows(role, gw and gw[1])
+    for networks, gateways in clusters:
+        made.update(cluster_flows(
+            role, mac, networks, gateways,
+            gateways[0] if role == "gateway" else gw and gw[2], gw and gw[1]))
+    if routed and role == "gateway":
+        made[mcnode.L3, 210, "ip,dl_dst=%s,nw_dst=%s" % (
+            MC_MAC, PEER_CIDR)] = (
+                "set_field:%s->eth_src,set_field:%s->eth_dst,"
+                "set_field:192.0.2.12->tun_dst,set_field:0x10/0xf0->reg0,"
+                "goto_table:21" % (mac, mcnode.VIRTUAL_MAC))
+    return made
+
+
+def of(cluster):
+    """(networks, gateways' addresses) of a cluster."""
+    return [cluster[2]], cluster[1]
+
+
+def check(rig, gw, *clusters, routed=False):
+    """Waits until the flows are those, and fails unless a cold start makes
+    the same."""
+    def right():
+        rig.daemon.check_running()
+        seen.append((mcnode.flows(rig.switch),
+                     wanted(rig, gw, clusters, routed)))
+        return seen[-1][0] == seen[-1][1]
+
+    def explain():
+        there, want = seen[-1]
+        return "there: %s\nwanted: %s\n%s" % (
+            sorted(there.items() - want.items()),
+            sorted(want.items() - there.items()), rig.dump())
+    seen = []
+    wait_for(right, 10, "the flows of %s, %s" % (gw, clusters), explain)
+    rig.wait_settled()
+    rig.check_cold_start()
+
+
+class Monitor:
+    """What comes and goes in a bridge's tables, in order."""
+
+    EVENT = re.compile(r"event=(\w+)(?: reason=\w+)? table=(\d+) "
+                       r"cookie=0xf9\w+ ?(\S*)")
+
+    def __init__(self, rig):
+        self._switch, self._n = rig.switch, 0
+        self._lines = open(rig.dir / "monitor", "w+", encoding="utf-8")
+        self._process = proc.start(
+            "ovs-ofctl", "-O", "OpenFlow15", "--no-names",
+            "--unixctl=%s" % (rig.switch.dir / "monitor.ctl"), "monitor",
+            str(rig.switch.dir / (rig.switch.bridge + ".mgmt")),
+            "watch:!initial", stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=self._lines)
+        self.events()
+
+    def _text(self):
+        self._lines.seek(0)
+        return self._lines.read()
+
+    def _mark(self):
+        self._n += 1
+        mark = "ip,nw_dst=198.51.100.%d" % self._n
+        self._switch.ofctl("add-flow", "table=200,%s,actions=drop" % mark)
+        return mark + "\n" in self._text()
+
+    def events(self):
+        """[(event, table, match)] until now."""
+        wait_for(self._mark, 10, "the monitor", self._text)
+        return self.EVENT.findall(self._text())
+
+    def stop(self):
+        """Ends it."""
+        proc.stop(self._process)
+        self._lines.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def deleted(events, table=mcnode.L3):
+    """The matches of a table that were deleted at some time."""
+    return [match for event, number, match in events
+            if event == "DELETED" and int(number) == table]
+
+
+def check_order(events):
+    """All that came was there before anything went."""
+    kinds = [event for event, _, _ in events]
+    if "DELETED" in kinds:
+        rest = kinds[kinds.index("DELETED"):]
+        assert set(rest) == {"DELETED"}, events
+
+
+@pytest.mark.parametrize("mode", ["encap", "noEncap", "hybrid"])
+@pytest.mark.parametrize("gw", [ME, OTHER, None],
+                         ids=["gateway", "regular", "none"])
+def test_flows_of_each_role(tmp_path, mode, gw):
+    """To two clusters, in each mode."""
+    with make_rig(tmp_path, mode, objs=[cluster_info(*WEST),
+                                        cluster_info(*NORTH)]) as rig:
+        rig.api.apply_all(rig.objs + ([gateway(*gw)] if gw else []))
+        rig.start_daemon()
+        check(rig, gw, of(WEST), of(NORTH), routed=mode != "encap")
+        rig.check_quiet()
+
+
+def test_pod_networks_if_switched_on(tmp_path):
+    """They go the same way."""
+    with make_rig(tmp_path, config=POD_TO_POD) as rig:
+        rig.api.apply_all(rig.objs + [
+            gateway(*ME), cluster_info(*WEST, ["10.20.0.0/16"])])
+        rig.start_daemon()
+        check(rig, ME, (["10.97.0.0/16", "10.20.0.0/16"], WEST[1]))
+        rig.api.apply(cluster_info(*WEST, ["10.21.0.0/16"]))
+        check(rig, ME, (["10.97.0.0/16", "10.21.0.0/16"], WEST[1]))
+        rig.check_quiet()
+
+
+# Changes.
+
+def test_the_gateway_moves_and_comes_back(mc):
+    """The way to the other cluster is changed where it is, never away."""
+    check(mc, ME, of(WEST))
+    with Monitor(mc) as monitor:
+        for gw, old in ((OTHER, ME), (ME, OTHER)):
+            with mc.api.batch():
+                mc.api.apply(gateway(*gw))
+                mc.api.delete("gateways", NAMESPACE, old[0])
+            check(mc, gw, of(WEST))
+        assert not deleted(monitor.events())
+        # What nodes send that don't know yet is passed on all the time.
+        assert not deleted(monitor.events(), mcnode.CLASSIFIER)
+        assert not deleted(monitor.events(), mcnode.OUTPUT)
+
+
+def test_the_new_gateway_comes_before_the_old_one_goes(mc):
+    """The oldest stays the active one, until it is gone."""
+    check(mc, ME, of(WEST))
+    mc.daemon.allow(r"of 2 Gateways only the oldest, n1")
+    mc.api.apply(gateway(*OTHER, created="2098-01-01T00:00:00Z"))
+    mc.daemon.wait_log("only the oldest, n1, is used")
+    check(mc, ME, of(WEST))
+    with Monitor(mc) as monitor:
+        mc.api.delete("gateways", NAMESPACE, "n1")
+        check(mc, OTHER, of(WEST))
+        assert not deleted(monitor.events())
+
+
+def test_the_last_gateway_goes(mc):
+    """With it all flows between clusters, and they come with the next."""
+    mc.api.delete("gateways", NAMESPACE, "n1")
+    check(mc, None, of(WEST))
+    mc.api.apply(gateway(*OTHER))
+    check(mc, OTHER, of(WEST))
+
+
+def test_this_clusters_gateway_gets_other_addresses(mc):
+    """On the gateway the source, on others the tunnel's end."""
+    with Monitor(mc) as monitor:
+        moved = ("n1", "203.0.113.7", "192.0.2.17")
+        mc.api.apply(gateway(*moved))
+        check(mc, moved, of(WEST))
+        events = monitor.events()
+        assert not deleted(events)
+        assert not deleted(events, mcnode.SNAT)
+        assert deleted(events, mcnode.UNSNAT) == [
+            "ip,nw_dst=203.0.113.1"], events
+    mc.api.delete("gateways", NAMESPACE, "n1")
+    mc.api.apply(gateway(*OTHER))
+    check(mc, OTHER, of(WEST))
+    with Monitor(mc) as monitor:
+        moved = ("n2", "203.0.113.8", "192.0.2.18")
+        mc.api.apply(gateway(*moved))
+        check(mc, moved, of(WEST))
+        assert not deleted(monitor.events())
+
+
+def test_the_other_clusters_gateway_moves(mc):
+    """Trouble case M3: nothing keeps the old address."""
+    check(mc, ME, of(WEST))
+    with Monitor(mc) as monitor:
+        mc.api.apply(cluster_info("west", ["203.0.113.29"], WEST[2]))
+        check(mc, ME, ([WEST[2]], ["203.0.113.29"]))
+        assert WEST[1][0] not in "".join(mc.switch.dump_flows())
+        events = monitor.events()
+        assert deleted(events) == ["ct_state=+rpl+trk,ip,nw_dst="
+                                   + WEST[1][0]]
+        check_order(events)
+
+
+def test_clusters_come_and_go(mc):
+    """The others stay as they are; of one that is gone nothing stays."""
+    check(mc, ME, of(WEST))
+    with Monitor(mc) as monitor:
+        mc.api.apply(cluster_info(*NORTH))
+        check(mc, ME, of(WEST), of(NORTH))
+        mc.api.delete("clusterinfoimports", NAMESPACE, "north")
+        check(mc, ME, of(WEST))
+        assert not [e for e in monitor.events()
+                    if WEST[1][0] in e[2] or WEST[2] in e[2]]
+    text = "".join(mc.switch.dump_flows())
+    assert not [a for a in NORTH[1] if a in text] and NORTH[2] not in text
+    mc.api.delete("clusterinfoimports", NAMESPACE, "west")
+    check(mc, ME)
+
+
+def test_another_network_of_a_cluster(mc):
+    """The new one is there before the old one goes."""
+    check(mc, ME, of(WEST))
+    with Monitor(mc) as monitor:
+        mc.api.apply(cluster_info("west", WEST[1], "10.99.0.0/16"))
+        check(mc, ME, (["10.99.0.0/16"], WEST[1]))
+        events = monitor.events()
+        assert deleted(events) == ["ip,nw_dst=" + WEST[2]]
+        check_order(events)
+
+
+def test_the_first_of_two_that_overlap_keeps_working(mc):
+    """The second is named, and takes over when the first goes, without a
+    gap."""
+    mc.daemon.allow(OVERLAP)
+    second = cluster_info("zeta", ["203.0.113.41"], WEST[2])
+    with Monitor(mc) as monitor:
+        mc.api.apply(second)
+        mc.daemon.wait_log("ClusterInfoImport zeta: 10.97.0.0/16 is not "
+                           "used: it overlaps 10.97.0.0/16 of west")
+        check(mc, ME, of(WEST), ([], ["203.0.113.41"]))
+        mc.api.delete("clusterinfoimports", NAMESPACE, "west")
+        check(mc, ME, ([WEST[2]], ["203.0.113.41"]))
+        assert "ip,nw_dst=" + WEST[2] not in deleted(monitor.events())
+        assert not deleted(monitor.events(), mcnode.SNAT)
+    assert "not used" not in mc.daemon.appctl("sync")
+
+
+@pytest.mark.parametrize("network", [PEER_CIDR, "10.10.1.128/25",
+                                     "10.96.0.0/20", "192.0.2.0/24"])
+def test_networks_of_this_cluster_are_not_given_away(mc, network):
+    """Pods of this node and others, Services, and nodes."""
+    mc.daemon.allow(OVERLAP)
+    mc.api.apply(objects.service_cidr("kubernetes", ["10.96.0.0/16"]))
+    mc.api.apply(cluster_info("bad", ["203.0.113.41"], network))
+    mc.daemon.wait_log("ClusterInfoImport bad: %s is not used" % network)
+    check(mc, ME, of(WEST), ([], ["203.0.113.41"]))
+
+
+# Objects that are not as they should be.
+
+def test_a_server_without_the_kinds(tmp_path):
+    """It is said once; the rest works, and when they appear they are
+    used."""
+    with make_rig(tmp_path) as rig:
+        kinds = [rig.api.store.resource(k)
+                 for k in ("gateways", "clusterinfoimports")]
+        for kind in kinds:
+            rig.api.store.remove_resource(kind)
+        rig.n_watches -= len(kinds)
+        rig.api.apply_all(rig.objs + [objects.service("ns1", "web")])
+        rig.daemon.allow("list: HTTP 404")
+        rig.start_daemon()
+        rig.wait_lookup("10.96.0.10", "reject")
+        for kind in kinds:
+            assert len([line for line in rig.daemon.log_lines()
+                        if "|%s: " % kind.plural in line
+                        and "need not have them" in line]) == 1
+        check(rig, None)
+        for kind in kinds:
+            rig.api.add_resource(kind)
+        rig.n_watches += len(kinds)
+        rig.api.apply_all([gateway(*ME), cluster_info(*WEST)])
+        rig.restart_daemon()
+        check(rig, ME, of(WEST))
+
+
+def bad(what):
+    """A ClusterInfoImport that can't be used."""
+    obj = cluster_info("bad", ["203.0.113.41"], "10.99.0.0/16")
+    what(obj["spec"])
+    return obj
+
+
+@pytest.mark.parametrize("what", [
+    lambda s: s.update(serviceCIDR="10.99.0.0"),
+    lambda s: s.update(serviceCIDR="10.99.0.0/33"),
+    lambda s: s.pop("serviceCIDR"), lambda s: s.update(gatewayInfos=[]),
+    lambda s: s.update(gatewayInfos=[{"gatewayIP": "gw.example.com"}]),
+    lambda s: s.update(gatewayInfos=7)],
+    ids=["no length", "length", "no network", "no gateway", "a name",
+         "a number"])
+def test_a_bad_cluster_is_named_and_the_others_go_on(mc, what):
+    """And when it is mended it is used."""
+    mc.daemon.allow(r"\|kube\|WARN\|clusterinfoimports:")
+    mc.api.apply(bad(what))
+    mc.daemon.wait_log("ClusterInfoImport multicluster/bad: ")
+    mc.api.apply(cluster_info(*NORTH))
+    check(mc, ME, of(WEST), of(NORTH))
+    mc.api.apply(cluster_info("bad", ["203.0.113.41"], "10.99.0.0/16"))
+    check(mc, ME, of(WEST), of(NORTH), (["10.99.0.0/16"], ["203.0.113.41"]))
+
+
+def test_a_bad_gateway_is_named(mc):
+    """The one that it was stays in use."""
+    mc.daemon.allow(r"\|kube\|WARN\|gateways:")
+    made = gateway(*ME)
+    made["gatewayIP"] = "203.0.113.300"
+    mc.api.apply(made)
+    mc.daemon.wait_log("Gateway multicluster/n1: ")
+    mc.api.apply(cluster_info(*NORTH))
+    wait_for(lambda: mcnode.flows(mc.switch) == wanted(
+        mc, ME, [of(WEST), of(NORTH)]), 10, "the other objects", mc)
+
+
+# Daemon and switch.
+
+@pytest.mark.parametrize("hard", [True, False], ids=["kill", "terminate"])
+def test_a_restart_sends_nothing(mc, hard):
+    """All that is there is right."""
+    check(mc, ME, of(WEST))
+    before = mc.state().lines
+    mc.restart_daemon(hard)
+    assert mc.state().lines == before
+    assert "sent: 0 flow puts, 0 flow deletes" in mc.daemon.appctl("sync")
+
+
+def test_a_switch_that_has_lost_all_gets_all_again(mc):
+    """In Antrea flows to pods of the gateway are missing then (M1)."""
+    check(mc, ME, of(WEST))
+    mc.daemon.allow(r"\|ofconn\|WARN\|.*: connection given up")
+    mc.switch.restart()
+    check(mc, ME, of(WEST))
+    mc.shim.cut()
+    mc.switch.ofctl("del-flows")
+    check(mc, ME, of(WEST))
+
+
+def test_what_is_meddled_with_comes_back(mc):
+    """Deleted, changed and added flows of a cluster."""
+    check(mc, ME, of(WEST))
+    mc.switch.ofctl("del-flows", "table=20,ip,nw_dst=" + WEST[2])
+    mc.switch.ofctl("mod-flows", "table=23,ip,nw_dst=%s actions=drop"
+                    % WEST[2])
+    check(mc, ME, of(WEST))
+
+
+def test_cluster_ips_as_endpoints(mc):
+    """Of this cluster: chosen from in turn; of another one: as they are; of
+    itself: a reject."""
+    mc.api.apply(objects.service_cidr("kubernetes", ["10.96.0.0/16"]))
+    mc.api.apply_all([
+        objects.service("ns1", "web", cluster_ips=["10.96.0.10"]),
+        objects.slice_("ns1", "web", ["10.10.2.5"], [(8080, "")]),
+        objects.service("ns1", "mc-web", cluster_ips=["10.96.0.11"]),
+        objects.slice_("ns1", "mc-web", ["10.96.0.10", "10.97.0.10"],
+                       [(80, "")]),
+        objects.service("ns1", "loop", cluster_ips=["10.96.0.12"]),
+        objects.slice_("ns1", "loop", ["10.96.0.12"], [(80, "")])])
+    mc.wait_lookup("10.96.0.10", ["10.10.2.5:8080"])
+    mc.wait_settled()
+    mc.check_cold_start()
+    text = "\n".join(mc.switch.dump_flows("table=14", names=False))
+    assert "10.96.0.10" in text or "0xa60000a" in text, text
