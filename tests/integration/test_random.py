@@ -13,8 +13,9 @@ import re
 
 import pytest
 
-from support import churn, packets
+from support import churn, churnmc, packets
 from support.attach import pod_mac
+from support.clusterset import ON
 from support.objects import cluster
 from support.rig import GATEWAY, Rig, cookie_of, is_ours
 from support.wait import wait_for
@@ -485,12 +486,14 @@ def run_history(tmp_path, seed, n_steps, others=()):
     proxy = {"proxyAll": True, "proxyLoadBalancerIPs": seed % 4 > 0,
              "skipServices": SKIPPED if seed % 2 else [],
              "nodePortAddresses": [] if seed % 5 else ["192.0.2.8/29"]}
+    members = seed % 2          # Of a cluster set: Gateways and others.
     with Rig(tmp_path, relay=True, antreaProxy=proxy,
-             trafficEncapMode=MODES[seed % len(MODES)]) as rig:
+             trafficEncapMode=MODES[seed % len(MODES)],
+             **(ON if members else {})) as rig:
         rig.ns.ip("addr", "add", UPLINK_V6, "dev", "eth0", "nodad")
         rig.daemon.allow(*churn.EXPECTED)
         rig.api.apply_all(others)
-        objects = churn.Churn(rng, rig)
+        objects = churn.Churn(rng, rig, members and churnmc.STEPS)
         trouble = Trouble(rng, rig, objects)
         rig.start_daemon()
         for name in "p0", "p1":

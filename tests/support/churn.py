@@ -9,7 +9,7 @@ import copy
 import json
 import re
 
-from support import objects
+from support import churnmc, objects
 from support.churnnodes import NODES, ZONES, NodeChurn
 from support.rig import NODE_IP, PROXY_NAME
 
@@ -73,7 +73,8 @@ EXPECTED = (
     r"\|checks\|WARN\|Service .*: health checks can't be answered",
     r"\|services\|WARN\|Service .* addresses or source ranges are left out",
     r"\|kube\|WARN\|(services|endpointslices): an object is left out: ",
-    r"\|kube\|WARN\|(services|endpointslices|nodes|servicecidrs): .*",
+    r"\|kube\|WARN\|(services|endpointslices|nodes|servicecidrs"
+    "|gateways|clusterinfoimports): .*",
     r"\|svccidrs\|WARN\|networks of Services are left out:",
     r"(serviceCIDR|ServiceCIDR) .* is not used: ",
     r"\|ofconn\|WARN\|.*: (connection given up in state|can't connect)",
@@ -81,6 +82,7 @@ EXPECTED = (
     r"\|report\|WARN\|.*: the switch refused it ",
     r"\|ovsdb\|WARN\|",
     r"\|reconnect\|WARN\|",
+    *churnmc.EXPECTED,
 )
 
 
@@ -103,10 +105,11 @@ def malformed(kind, namespace, name, choice):
     }[kind][choice]}).encode()
 
 
-class Churn(NodeChurn):
-    """Changes the objects of a support.rig.Rig, as `rng` decides."""
+class Churn(NodeChurn, churnmc.McChurn):
+    """Changes the objects of a support.rig.Rig, as `rng` decides; `more`:
+    steps besides STEPS, such as churnmc.STEPS."""
 
-    def __init__(self, rng, rig):
+    def __init__(self, rng, rig, more=None):
         self.rng, self.rig, self.api = rng, rig, rig.api
         self.services, self.slices, self.nodes = {}, {}, {}
         self.broken = set()     # (resource, namespace, name)
@@ -114,11 +117,12 @@ class Churn(NodeChurn):
         self._n_uids = 0
         self._hidden = False
         self.own_address = NODE_IP
+        self._steps = {**STEPS, **(more or {})}
         self._put_node(self._own_node())
 
     def step(self, steps=None):
         """One random change; `steps`: of these, as STEPS are."""
-        steps = steps or STEPS
+        steps = steps or self._steps
         name, = self.rng.choices(list(steps), steps.values())
         self.done.append(name)
         getattr(self, name)()
