@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import affinity                 # noqa: E402
 import between                  # noqa: E402
 import changes                  # noqa: E402
+import clusters                 # noqa: E402
 import cold                     # noqa: E402
 import connect                  # noqa: E402
 import life                     # noqa: E402
@@ -33,7 +34,8 @@ BENCHMARKS = {
     "sustained": changes.run_sustained, "flat": changes.run_flat,
     "memory": life.run_memory, "restart": life.run_restart,
     "connect": connect.run, "takeover": takeover.run,
-    "between": between.run, "nodes": nodes.run, "notrack": notrack.run,
+    "between": between.run, "nodes": nodes.run, "clusters": clusters.run,
+    "notrack": notrack.run,
     "lookup": lookup.run, "parts": parts.run}
 
 # Those of which Services matter.

@@ -392,6 +392,8 @@ def main():
     tokens = options.token and {t: "scripted" for t in options.token}
     api = ApiServer(options.dir, address=options.address, port=options.port,
                     netns=options.netns, tls=options.tls, tokens=tokens)
+    for resource in apistore.MULTICLUSTER:
+        api.add_resource(resource)
     for path in options.objects:
         _load(api, path)
     with api:
