@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from support import mcnode, objects, proc
+from support.attach import pod_mac
 from support.clusterset import NAMESPACE, ON, cluster_info
 from support.mcnode import MC_MAC, cluster_flows, gateway, node_flows
 from support.rig import Rig, own_node
@@ -301,8 +302,8 @@ def test_networks_of_this_cluster_are_not_given_away(mc, network):
 # Objects that are not as they should be.
 
 def test_a_server_without_the_kinds(tmp_path):
-    """It is said once; the rest works, and when they appear they are
-    used."""
+    """It is said once, and the rest works; they are asked for again after
+    30 to 60 s, and used when they are there."""
     with make_rig(tmp_path) as rig:
         kinds = [rig.api.store.resource(k)
                  for k in ("gateways", "clusterinfoimports")]
@@ -322,7 +323,7 @@ def test_a_server_without_the_kinds(tmp_path):
             rig.api.add_resource(kind)
         rig.n_watches += len(kinds)
         rig.api.apply_all([gateway(*ME), cluster_info(*WEST)])
-        rig.restart_daemon()
+        rig.wait_settled(70)
         check(rig, ME, of(WEST))
 
 
@@ -411,5 +412,23 @@ def test_cluster_ips_as_endpoints(mc):
     mc.wait_lookup("10.96.0.10", ["10.10.2.5:8080"])
     mc.wait_settled()
     mc.check_cold_start()
-    text = "\n".join(mc.switch.dump_flows("table=14", names=False))
-    assert "10.96.0.10" in text or "0xa60000a" in text, text
+    group, = [g for g in mc.switch.dump_groups(names=False)
+              if "nat(dst=10.97.0.10:80)" in g]
+    # 10.96.0.10 in the registers of endpoints, and its Service's flow.
+    assert group.count("bucket_id:") == 2 and "0xa60000a->reg3" in group
+    flow, = [f for f in mc.switch.dump_flows("table=14", names=False)
+             if "reg3=0xa60000a," in f]
+    web, = re.findall(r"group:(\d+)", flow)
+    assert [g for g in mc.switch.dump_groups(names=False)
+            if g.startswith("group_id=%s," % web)
+            and "nat(dst=10.10.2.5:8080)" in g]
+    # One that is its own endpoint: one step deep nothing is looked up again.
+    mc.add_pod("p0", ["10.10.1.5"], 5)
+    mc.wait_settled()
+
+    def is_rejected():
+        return "controller(" in mc.switch.trace(
+            "in_port=5,tcp,dl_src=%s,dl_dst=%s,nw_src=10.10.1.5,"
+            "nw_dst=10.96.0.12,nw_ttl=64,tp_src=1024,tp_dst=80" % (
+                pod_mac("10.10.1.5"), mc.gateway_mac()))
+    wait_for(is_rejected, 10, "a reject", mc)
