@@ -2,9 +2,9 @@
 /* Answers of the API server: objects, lists and Status bodies.
  *
  * The first byte says what the rest is, modulo 5: a Service ('d'), an
- * EndpointSlice ('e'), a Node or one of the kinds of which there are few ('f'),
- * a list ('g') or a Status ('h').  Of a list the second byte is the size of its
- * pieces. */
+ * EndpointSlice ('e'), a Node or one of the kinds of which there are few
+ * ('f'), a list ('g') or a Status ('h').  Of a list the second byte is the
+ * size of its pieces. */
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -260,75 +260,6 @@ changes_of_cluster_ips_are_handed_out_once(void **state)
     assert_string_equal(ip_changes(f), "");
 }
 
-/* Endpoints that are cluster IPs. */
-
-static void
-put_slice(struct svcfix *f, const char *svc, uint8_t cluster_ip)
-{
-    const struct ip ip = ip_from_v4(htonl(0x0a600000 + cluster_ip));
-    struct slice_endpoint ep = { .ip = ip, .ready = true, .serving = true };
-    struct slice_port port = { .name = "", .proto = PROTO_TCP, .port = 80 };
-    struct slice slice = {
-        .meta = { .ns = "ns1", .name = svc, .uid = "" },
-        .service = svc,
-        .family = IP_V4,
-        .endpoints = &ep,
-        .n_endpoints = 1,
-        .ports = &port,
-        .n_ports = 1,
-    };
-
-    model_put_slice(f->model, slice_pack(&slice, model_pool(f->model)));
-}
-
-/* Checks where the endpoint 10.96.0.'cluster_ip' of 'svc' leads to, and
- * whether the Service's owner was told. */
-static void
-assert_nested(struct svcfix *f, const char *svc, uint8_t cluster_ip,
-              enum nesting expected, bool told)
-{
-    struct eps eps = { .ip = ip_from_v4(htonl(0x0a600000 + cluster_ip)),
-                       .port = 80,
-                       .nested = true };
-    const struct unit *to;
-
-    svcfix_render(f);
-    assert_int_equal(services_find_nested(f->services, find_unit(f, svc), &eps,
-                                          &to),
-                     expected);
-    assert_int_equal(to == NULL, expected == NESTING_NOBODY);
-    assert_int_equal(find_unit(f, svc)->told_nesting, told);
-}
-
-static void
-endpoints_that_lead_round_are_told(void **state)
-{
-    struct svcfix *f = *state;
-    struct cidr services = { ip_from_v4(htonl(0x0a600000)), 16 };
-
-    services_set_nesting(f->services, &services, 1);
-    put_svc(f, "svc-a", 1, 1);
-    put_slice(f, "svc-a", 1);
-    assert_nested(f, "svc-a", 1, NESTING_ITSELF, true);
-
-    put_slice(f, "svc-a", 2);
-    assert_nested(f, "svc-a", 2, NESTING_NOBODY, false);
-    put_svc(f, "svc-b", 1, 2);
-    assert_nested(f, "svc-a", 2, NESTING_SERVICE, false);
-
-    /* The other one becomes what leads round, and this one is not rendered. */
-    put_slice(f, "svc-b", 3);
-    assert_nested(f, "svc-a", 2, NESTING_ROUND, true);
-    assert_false(find_unit(f, "svc-b")->told_nesting);
-    put_slice(f, "svc-b", 1);
-    assert_nested(f, "svc-b", 1, NESTING_ROUND, true);
-    assert_true(model_delete(f->model, MODEL_SLICES, "ns1", "svc-b"));
-    assert_nested(f, "svc-a", 2, NESTING_SERVICE, false);
-    delete_svc(f, "svc-a");
-    delete_svc(f, "svc-b");
-    svcfix_render(f);
-}
-
 /* Services of all kinds. */
 
 static struct ip
@@ -789,7 +720,6 @@ main(void)
         TEST(second_gets_the_address_when_the_first_goes),
         TEST(id_does_not_stick_to_the_address),
         TEST(b7_ids_do_not_leak),
-        TEST(endpoints_that_lead_round_are_told),
         TEST(changes_of_cluster_ips_are_handed_out_once),
         TEST(changes_are_right_over_every_transition),
         TEST(changes_of_ports_and_families_are_right),
