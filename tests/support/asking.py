@@ -185,8 +185,10 @@ def ask(questions, patience=PATIENCE):
                 patience = min(patience, LOST_PATIENCE)
     # Nobody sends a datagram again; and while connections of an address that
     # has gone are being forgotten, the refusal of one may be for none.
-    again = [q for q in questions if q.proto == "udp" and q.want == REFUSED
-             and q.got == SILENCE]
+    # Nor is one sent whose entry a kernel could not add to its conntrack.
+    again = [q for q in questions if q.proto == "udp"
+             and (q.got == "EPERM"
+                  or (q.want == REFUSED and q.got == SILENCE))]
     if again:
         _Round(again, patience).run()
     return [str(q) for q in questions if not q.is_met]
