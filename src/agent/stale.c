@@ -101,12 +101,13 @@ set_nests(struct stale *st, struct port *port, bool nests)
     port->nests = nests;
 }
 
+/* Leaves it to the caller to call map_trim(). */
 static void
 port_destroy(struct stale *st, struct port *port)
 {
     set_nests(st, port, false);
     withdraw_claims(st, port);
-    map_remove(&st->ports, &port->node);
+    hmap_remove(&st->ports, &port->node);
     addrset_clear(&port->addrs);
     addrset_clear(&port->alive);
     addrset_clear(&port->used);
@@ -437,6 +438,7 @@ stale_remove(struct stale *st, uint64_t owner)
     if (port) {
         note_stale(st, port, &port->addrs, &port->used);
         port_destroy(st, port);
+        map_trim(&st->ports);
     }
 }
 

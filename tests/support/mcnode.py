@@ -77,13 +77,15 @@ def cluster_flows(role, mac, networks, gateways, tunnel_dst, gateway_ip=None):
     made.update({(L3, 200, "ct_state=+rpl+trk,ip,nw_dst=" + address): way
                  for address in gateways})
     for net in networks if role == "gateway" else ():
-        match = "ct_state=+new+trk,ip,nw_dst=" + net
-        made[SNAT_MARK, 210, match] = (
+        match = "ct_state=-rpl+trk,%sip,nw_dst=" + net
+        made[SNAT_MARK, 210, match % "ct_mark=0/0x20,"] = (
             "ct(commit,table=%d,zone=%d,exec(set_field:0x20/0x20->ct_mark,"
             "move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]))"
             % (SNAT, MAIN_ZONE))
-        made[SNAT, 200, match] = (
+        made[SNAT, 210, match % ""] = (
             "ct(commit,table=%d,zone=%d,nat(src=%s),"
             "exec(set_field:0x20/0x20->ct_mark))"
             % (L2, SNAT_ZONE, gateway_ip))
+    for net in networks if role == "regular" else ():
+        made[SNAT, 210, "ip,reg0=0x3/0xf,nw_dst=" + net] = "goto_table:24"
     return made
