@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from support import apistore, clusterset, ctl, httpclient, objects, packets
+from support import clusterset, ctl, httpclient, objects, packets
 from support.objects import endpoint, slice_
 from support.ovs import pod_mac
 from support.rig import NODE_IP, Rig, own_node
@@ -30,9 +30,6 @@ def _rig(tmp_path):
     with Rig(tmp_path / "rig", **clusterset.ON,
              serviceCIDR="10.96.0.0/16",
              enablePrometheusMetrics=True) as rig:
-        for resource in apistore.MULTICLUSTER:
-            rig.api.add_resource(resource)
-        rig.n_watches += 2
         rig.api.apply_all([
             own_node(), gateway(),
             clusterset.cluster_info("west", ["198.51.100.1"], WEST),

@@ -104,7 +104,7 @@ def test_an_older_server_has_none(rig):
     rig.wait_settled()
     wait_networks(rig, [], [*VIPS, OUTSIDE])
     assert len(rig.api.requests_for("servicecidrs")) == 1
-    rig.daemon.wait_log("new in Kubernetes 1.33")
+    rig.daemon.wait_log("they come with Kubernetes 1.33")
     page = httpclient.get(rig.ns.name, "127.0.0.1", 10249, "/metrics").body
     assert 'ofproxyd_api_up{kind="Node"} 1' in page
     assert 'ofproxyd_api_up{kind="ServiceCIDR"}' not in page
