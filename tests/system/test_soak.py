@@ -33,6 +33,8 @@ from support.traffic import Client
 from support.wait import wait_for
 
 SECONDS = float(os.environ.get("SOAK", "20"))
+HANG = 75                       # Seconds; a list may hang for a minute, in
+                                # which a new daemon has nothing to fill with.
 SEED = int(os.environ.get("SEED", "1"))
 N_STEADY, N_VOLATILE = 3, 8
 FIRST = 30                      # Numbers of the Services: churn has lower
@@ -182,12 +184,12 @@ class Soak:
             self.api.compact()
             self.api.start()
 
-    def restart_switch(self):
+    def restart_switch(self, limit):
         """All its flows, groups and connections are gone."""
         self.count["switch restarts"] += 1
         began = time.monotonic()
         self.node.restart_switch(hard=self.rng.randrange(2) > 0)
-        wait_for(lambda: not ask(self.questions_to_steady(), 1), 15,
+        wait_for(lambda: not ask(self.questions_to_steady(), 1), limit,
                  "answers after a restart of the switch", self.member.daemon)
         return time.monotonic() - began
 
@@ -261,11 +263,12 @@ class Soak:
             for _ in range(self.rng.randint(1, 3)):
                 self.kill_daemon()
                 self.changes(20)
-            if self.rng.randrange(ONE_IN_API) == 0:
+            troubled = self.rng.randrange(ONE_IN_API) == 0
+            if troubled:
                 self.trouble_api()
             if not calm:
                 print("switch: %.1f s until all is answered again"
-                      % self.restart_switch())
+                      % self.restart_switch(HANG if troubled else 15))
             self.changes(20)
             syns = self._lost_syns() - syns
         self.check_clients(clients, self.count["changes"] - before)
