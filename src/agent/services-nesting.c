@@ -36,17 +36,6 @@ services_find_nested(const struct services *s, const struct unit *u,
                                 : NESTING_SERVICE;
 }
 
-static bool
-has_nested(const struct eps_list *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (list->eps[i].nested) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Tells of the first endpoint in 'list' that leads round, unless one was told
  * of before. */
 static void
@@ -74,7 +63,7 @@ void
 unit_check_nesting(struct services *s, struct unit *u,
                    const struct eps_list *list)
 {
-    bool nests = has_nested(list);
+    bool nests = eps_list_has_nested(list);
 
     s->nesting_changed |= nests != u->nests;
     u->nests = nests;

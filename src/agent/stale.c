@@ -356,17 +356,6 @@ change_addrs(struct stale *st, struct port *port, struct addrset *addrs)
     addrset_clear(&fresh);
 }
 
-static bool
-has_nested(const struct eps_list *list)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (list->eps[i].nested) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void
 push_eps(struct addrset *set, const struct eps_list *list)
 {
@@ -424,8 +413,8 @@ stale_update(struct stale *st, const struct stale_port *now)
     addrset_sort(&addrs);
 
     set_nests(st, port,
-              has_nested(&now->choice->cluster)
-                  || has_nested(&now->choice->local));
+              eps_list_has_nested(&now->choice->cluster)
+                  || eps_list_has_nested(&now->choice->local));
     change_eps(st, port, now);
     change_addrs(st, port, &addrs);
 }

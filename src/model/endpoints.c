@@ -336,6 +336,17 @@ svc_external_policy_is_local(const struct svc *svc)
     OVS_NOT_REACHED();
 }
 
+bool
+eps_list_has_nested(const struct eps_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->eps[i].nested) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct eps_place
 eps_own_place(const struct model *model)
 {

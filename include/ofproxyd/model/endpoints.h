@@ -29,6 +29,9 @@ struct eps_list {
     size_t n;
 };
 
+/* True if an endpoint of the list is nested. */
+bool eps_list_has_nested(const struct eps_list *);
+
 struct eps_choice {
     /* Which lists the Service port needs.  A list that is not needed is
      * empty. */
