@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A cluster set has some tens of clusters, and they change rarely: everything
- * is worked out anew with each change. */
+/* A cluster set has some tens of clusters, and they change rarely: what is
+ * used of them is worked out anew with each change.  Flows are made only of
+ * what has changed. */
 
 #include "mc.h"
 
@@ -13,11 +14,15 @@
 #include <packets.h>
 #include <util.h>
 
+#include "netset.h"
 #include "ofproxyd/base/hash.h"
 #include "ofproxyd/base/idpool.h"
 #include "ofproxyd/flow/cookie.h"
 
 VLOG_DEFINE_THIS_MODULE(multicluster);
+
+/* Lines about what is left out: there may be thousands of networks. */
+#define MAX_PROBLEMS 50
 
 /* Another cluster, as far as it is used. */
 struct cluster {
@@ -25,10 +30,11 @@ struct cluster {
     char *cluster_id;
     int64_t created_s;
     uint32_t object_id;
-    struct cidr *cidrs;
+    struct cidr *cidrs; /* Ascending, none in another one. */
     size_t n_cidrs;
-    struct ip *gateways;
+    struct ip *gateways; /* At least one if there are networks. */
     size_t n_gateways;
+    bool rendered;
 };
 
 /* What follows from the objects. */
@@ -39,7 +45,8 @@ struct picture {
     struct cluster *clusters;          /* The first comes first. */
     size_t n_clusters;
     size_t n_left_out;  /* Networks. */
-    struct ds problems; /* A line each. */
+    struct ds problems; /* A line each, */
+    size_t n_problems;  /* but for those above MAX_PROBLEMS. */
 };
 
 struct mc {
@@ -50,7 +57,7 @@ struct mc {
 
     /* What 'now' was made of. */
     bool made;
-    uint64_t gateways_seqno, clusters_seqno, nodes_seqno, svccidrs_seqno;
+    uint64_t gateways_seqno, clusters_seqno, flaws_seqno, svccidrs_seqno;
 
     struct picture now;
     uint64_t seqno;
@@ -58,6 +65,7 @@ struct mc {
     /* As rendered. */
     bool rendered;
     struct pipe_node node;
+    struct ip internal_ip;
     uint64_t *owners; /* Ascending. */
     size_t n_owners;
 };
@@ -156,16 +164,31 @@ choose_gateway(const struct mc *mc, struct picture *p)
 
 /* Networks of other clusters. */
 
-static bool
-overlap(const struct cidr *a, const struct cidr *b)
+/* What a new picture is made with. */
+struct pass {
+    const struct mc *mc;
+    struct picture *p;
+    struct netset taken; /* Networks of clusters that were there before, */
+    struct netset good;  /* and of the one that is looked at. */
+};
+
+/* Notes that 'net' of 'c' is not used. */
+static void
+add_problem(struct picture *p, const struct cluster *c, const char *what,
+            const struct cidr *net, const char *why)
 {
-    return cidr_contains(a, &b->ip) || cidr_contains(b, &a->ip);
+    char buf[CIDR_STRLEN];
+
+    if (p->n_problems++ < MAX_PROBLEMS) {
+        ds_put_format(&p->problems,
+                      "ClusterInfoImport %s: %s%s is not used: %s\n", c->name,
+                      what, cidr_to_string(net, buf), why);
+    }
 }
 
-/* Returns true and says why if 'net' isn't only another cluster's. */
+/* Returns true and says why if 'net' isn't another cluster's. */
 static bool
-find_flaw(const struct mc *mc, const struct picture *p, const struct cidr *net,
-          struct ds *why)
+is_own(const struct mc *mc, const struct cidr *net, struct ds *why)
 {
     char buf[CIDR_STRLEN];
     size_t n;
@@ -175,69 +198,104 @@ find_flaw(const struct mc *mc, const struct picture *p, const struct cidr *net,
         return true;
     }
     for (size_t i = 0; i < n; i++) {
-        if (overlap(net, &own[i])) {
+        if (cidr_contains(net, &own[i].ip)
+            || cidr_contains(&own[i], &net->ip)) {
             ds_put_format(why, "it overlaps %s, of this cluster's Services",
                           cidr_to_string(&own[i], buf));
             return true;
         }
     }
-    for (size_t i = 0; i < p->n_clusters; i++) {
-        const struct cluster *c = &p->clusters[i];
+    return false;
+}
 
-        for (size_t j = 0; j < c->n_cidrs; j++) {
-            if (overlap(net, &c->cidrs[j])) {
-                ds_put_format(why, "it overlaps %s of %s",
-                              cidr_to_string(&c->cidrs[j], buf), c->name);
-                return true;
-            }
+/* Notes 'net' of 'c' as one of its networks if it is nobody else's. */
+static void
+judge_cidr(struct pass *pass, const struct cluster *c, const struct cidr *net)
+{
+    struct ds why = DS_EMPTY_INITIALIZER;
+    char buf[CIDR_STRLEN];
+
+    if (!is_own(pass->mc, net, &why)) {
+        const struct netset_item *item = netset_find(&pass->taken, net);
+
+        if (item) {
+            ds_put_format(&why, "it overlaps %s of %s",
+                          cidr_to_string(&item->net, buf), item->whose);
+        } else if (!c->n_gateways) {
+            ds_put_cstr(&why, "the cluster has no gateway");
+        } else {
+            netset_push(&pass->good, net, c->name);
+        }
+    }
+    if (why.length) {
+        pass->p->n_left_out++;
+        add_problem(pass->p, c, "", net, ds_cstr(&why));
+    }
+    ds_destroy(&why);
+}
+
+static bool
+has_gateway(const struct cluster *c, const struct ip *ip)
+{
+    for (size_t i = 0; i < c->n_gateways; i++) {
+        if (ip_equals(&c->gateways[i], ip)) {
+            return true;
         }
     }
     return false;
 }
 
+/* What is for a Node or pod of this cluster must not be sent to another
+ * one. */
 static void
-add_cidr(const struct mc *mc, struct picture *p, struct cluster *c,
-         const struct cidr *net)
+judge_gateway(struct pass *pass, struct cluster *c, const struct ip *ip)
 {
     struct ds why = DS_EMPTY_INITIALIZER;
-    char buf[CIDR_STRLEN];
+    struct cidr host = { *ip, ip_family(ip) == IP_V4 ? 32 : 128 };
 
-    if (find_flaw(mc, p, net, &why)) {
-        p->n_left_out++;
-        ds_put_format(&p->problems,
-                      "ClusterInfoImport %s: %s is not used: %s\n", c->name,
-                      cidr_to_string(net, buf), ds_cstr(&why));
-    } else {
-        c->cidrs[c->n_cidrs++] = *net;
+    if (is_own(pass->mc, &host, &why)) {
+        add_problem(pass->p, c, "gateway ", &host, ds_cstr(&why));
+    } else if (!has_gateway(c, ip)) {
+        c->gateways[c->n_gateways++] = *ip;
     }
     ds_destroy(&why);
 }
 
-/* 'c' becomes the last of the picture when all of its networks were looked
- * at: it may name one twice. */
+/* Its networks may be in one another. */
 static void
-add_cluster(const struct mc *mc, struct picture *p,
-            const struct mc_cluster *obj)
+take_good(struct pass *pass, struct cluster *c)
 {
-    size_t n_pods = mc->cfg->multicluster_enable_pod_to_pod_connectivity
-                        ? obj->n_pod_cidrs
-                        : 0;
-    struct cluster *c = &p->clusters[p->n_clusters];
+    netset_compact(&pass->good);
+    netset_merge(&pass->taken, &pass->good);
+    c->n_cidrs = pass->good.n;
+    c->cidrs = xmalloc(MAX(c->n_cidrs, 1) * sizeof *c->cidrs);
+    for (size_t i = 0; i < c->n_cidrs; i++) {
+        c->cidrs[i] = pass->good.items[i].net;
+    }
+    pass->good.n = 0;
+}
+
+static void
+add_cluster(struct pass *pass, const struct mc_cluster *obj)
+{
+    bool with_pods =
+        pass->mc->cfg->multicluster_enable_pod_to_pod_connectivity;
+    struct cluster *c = &pass->p->clusters[pass->p->n_clusters++];
 
     *c = (struct cluster){
         .name = xstrdup(obj->meta.name),
         .cluster_id = xstrdup(obj->cluster_id),
         .created_s = obj->meta.created_s,
-        .cidrs = xmalloc((1 + n_pods) * sizeof *c->cidrs),
-        .gateways = xmemdup(obj->gateway_ips,
-                            obj->n_gateway_ips * sizeof *obj->gateway_ips),
-        .n_gateways = obj->n_gateway_ips,
+        .gateways = xmalloc(obj->n_gateway_ips * sizeof *c->gateways),
     };
-    p->n_clusters++;
-    add_cidr(mc, p, c, &obj->service_cidr);
-    for (size_t i = 0; i < n_pods; i++) {
-        add_cidr(mc, p, c, &obj->pod_cidrs[i]);
+    for (size_t i = 0; i < obj->n_gateway_ips; i++) {
+        judge_gateway(pass, c, &obj->gateway_ips[i]);
     }
+    judge_cidr(pass, c, &obj->service_cidr);
+    for (size_t i = 0; with_pods && i < obj->n_pod_cidrs; i++) {
+        judge_cidr(pass, c, &obj->pod_cidrs[i]);
+    }
+    take_good(pass, c);
 }
 
 static int
@@ -285,6 +343,7 @@ number_clusters(struct picture *p)
 static void
 make_picture(const struct mc *mc, struct picture *p)
 {
+    struct pass pass = { .mc = mc, .p = p };
     size_t n;
     const struct obj_meta **metas = sort_objects(mc, &n);
 
@@ -293,10 +352,52 @@ make_picture(const struct mc *mc, struct picture *p)
     choose_gateway(mc, p);
     p->clusters = xmalloc(MAX(n, 1) * sizeof *p->clusters);
     for (size_t i = 0; i < n; i++) {
-        add_cluster(mc, p, CONTAINER_OF(metas[i], struct mc_cluster, meta));
+        add_cluster(&pass, CONTAINER_OF(metas[i], struct mc_cluster, meta));
+    }
+    if (p->n_problems > MAX_PROBLEMS) {
+        ds_put_format(&p->problems, "and %" PRIuSIZE " more\n",
+                      p->n_problems - MAX_PROBLEMS);
     }
     number_clusters(p);
+    netset_clear(&pass.taken);
+    netset_clear(&pass.good);
     free(metas);
+}
+
+/* Is 'a' made into the same flows as 'b', on the same node? */
+static bool
+cluster_equals(const struct cluster *a, const struct cluster *b)
+{
+    return a->object_id == b->object_id && a->created_s == b->created_s
+           && a->n_cidrs == b->n_cidrs && a->n_gateways == b->n_gateways
+           && !memcmp(a->cidrs, b->cidrs, a->n_cidrs * sizeof *a->cidrs)
+           && !memcmp(a->gateways, b->gateways,
+                      a->n_gateways * sizeof *a->gateways);
+}
+
+static int
+compare_clusters(const struct cluster *a, const struct cluster *b)
+{
+    return a->created_s != b->created_s ? a->created_s < b->created_s ? -1 : 1
+                                        : strcmp(a->name, b->name);
+}
+
+/* What is as it was need not be rendered again. */
+static void
+keep_rendered(const struct picture *old, struct picture *new)
+{
+    size_t j = 0;
+
+    for (size_t i = 0; i < new->n_clusters; i++) {
+        struct cluster *c = &new->clusters[i];
+
+        while (j < old->n_clusters
+               && compare_clusters(&old->clusters[j], c) < 0) {
+            j++;
+        }
+        c->rendered = j < old->n_clusters && old->clusters[j].rendered
+                      && cluster_equals(&old->clusters[j], c);
+    }
 }
 
 static bool
@@ -307,7 +408,7 @@ has_changed(const struct mc *mc)
                   != model_plain_seqno(mc->model, MODEL_MC_GATEWAYS)
            || mc->clusters_seqno
                   != model_plain_seqno(mc->model, MODEL_MC_CLUSTERS)
-           || mc->nodes_seqno != model_nodes_seqno(mc->model)
+           || mc->flaws_seqno != svccidrs_flaws_seqno(mc->svccidrs)
            || mc->svccidrs_seqno != svccidrs_seqno(mc->svccidrs);
 }
 
@@ -345,9 +446,10 @@ mc_run(struct mc *mc)
     mc->made = true;
     mc->gateways_seqno = model_plain_seqno(mc->model, MODEL_MC_GATEWAYS);
     mc->clusters_seqno = model_plain_seqno(mc->model, MODEL_MC_CLUSTERS);
-    mc->nodes_seqno = model_nodes_seqno(mc->model);
+    mc->flaws_seqno = svccidrs_flaws_seqno(mc->svccidrs);
     mc->svccidrs_seqno = svccidrs_seqno(mc->svccidrs);
     make_picture(mc, &next);
+    keep_rendered(&mc->now, &next);
     tell(&mc->now, &next);
     if (next.role != mc->now.role
         || !ip_equals(&next.gateway_ip, &mc->now.gateway_ip)) {
@@ -388,9 +490,9 @@ want_cluster(const struct mc *mc, const struct cluster *c)
         .n_cidrs = c->n_cidrs,
         .gateways = c->gateways,
         .n_gateways = c->n_gateways,
-        .tunnel_dst = mc->node.mc_role == PIPE_MC_GATEWAY
-                          ? c->gateways[0]
-                          : mc->now.internal_ip,
+        .tunnel_dst = mc->node.mc_role == PIPE_MC_REGULAR ? mc->now.internal_ip
+                      : c->n_gateways                     ? c->gateways[0]
+                                      : (struct ip){ .in6 = in6addr_any },
     };
     struct flowtab_owner owner = {
         .id = cookie_make(COOKIE_MULTICLUSTER, c->object_id),
@@ -413,18 +515,22 @@ compare_u64(const void *a_, const void *b_)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* What is new comes before what is not wanted any more. */
+/* What is new comes before what is not wanted any more.  Without 'all', only
+ * clusters that have changed. */
 static size_t
-want_clusters(struct mc *mc)
+want_clusters(struct mc *mc, bool all)
 {
     size_t n = mc->now.n_clusters, changed = 0;
     uint64_t *owners = xmalloc(MAX(n, 1) * sizeof *owners);
 
     for (size_t i = 0; i < n; i++) {
-        const struct cluster *c = &mc->now.clusters[i];
+        struct cluster *c = &mc->now.clusters[i];
 
         owners[i] = cookie_make(COOKIE_MULTICLUSTER, c->object_id);
-        changed += want_cluster(mc, c);
+        if (all || !c->rendered) {
+            changed += want_cluster(mc, c);
+            c->rendered = true;
+        }
     }
     qsort(owners, n, sizeof *owners, compare_u64);
     for (size_t i = 0; i < mc->n_owners; i++) {
@@ -441,24 +547,33 @@ want_clusters(struct mc *mc)
     return changed;
 }
 
+/* Were the flows made for the same node, and the same Gateway? */
 static bool
-is_rendered(const struct mc *mc, const struct pipe_node *node)
+is_same_node(const struct mc *mc, const struct pipe_node *node)
 {
-    return mc->rendered && mc->node.gateway_ofport == node->gateway_ofport
+    return mc->node.gateway_ofport == node->gateway_ofport
            && eth_addr_equals(mc->node.gateway_mac, node->gateway_mac)
            && mc->node.mc_role == node->mc_role
-           && ip_equals(&mc->node.mc_gateway_ip, &node->mc_gateway_ip);
+           && ip_equals(&mc->node.mc_gateway_ip, &node->mc_gateway_ip)
+           && ip_equals(&mc->internal_ip, &mc->now.internal_ip);
 }
 
 bool
 mc_render(struct mc *mc, const struct pipe_node *node)
 {
-    if (!is_on(mc) || !mc->made || is_rendered(mc, node)) {
+    bool all;
+
+    if (!is_on(mc) || !mc->made) {
+        return false;
+    }
+    all = !is_same_node(mc, node);
+    if (mc->rendered && !all) {
         return false;
     }
     mc->rendered = true;
     mc->node = *node;
-    return want_clusters(mc) > 0;
+    mc->internal_ip = mc->now.internal_ip;
+    return want_clusters(mc, all) > 0;
 }
 
 /* For operators. */

@@ -11,6 +11,7 @@
 
 #include <util.h>
 
+#include "netset.h"
 #include "ofproxyd/pipeline/pipeline.h"
 #include "peers-way.h"
 
@@ -32,6 +33,10 @@ struct svccidrs {
     uint64_t cidrs_seqno, nodes_seqno, uplink_seqno;
     struct cidr transport[N_IP_FAMILIES];
     bool server_is_service; /* The API server is reached by a Service. */
+
+    /* Addresses and pod networks of Nodes.  Their names are the model's. */
+    struct netset nodes;
+    uint64_t flaws_seqno;
 
     struct cidr *cidrs;
     size_t n;
@@ -57,6 +62,7 @@ svccidrs_destroy(struct svccidrs *sc)
 {
     if (sc) {
         ds_destroy(&sc->left_out);
+        netset_clear(&sc->nodes);
         free(sc->cidrs);
         free(sc);
     }
@@ -64,38 +70,67 @@ svccidrs_destroy(struct svccidrs *sc)
 
 /* Flaws. */
 
-static bool
-overlap(const struct cidr *a, const struct cidr *b)
+static uint8_t
+host_plen(const struct ip *ip)
 {
-    return cidr_contains(a, &b->ip) || cidr_contains(b, &a->ip);
+    return ip_family(ip) == IP_V4 ? 32 : 128;
 }
 
-/* Returns true and says why if 'net' has something of a Node in it. */
-static bool
-has_part_of_node(const struct cidr *net, const struct node *node,
-                 struct ds *why)
+static void
+push_node(struct netset *set, const struct node *node)
 {
-    char buf[CIDR_STRLEN];
-
     for (size_t i = 0; i < node->n_addresses; i++) {
-        if (cidr_contains(net, &node->addresses[i].ip)) {
-            ds_put_format(why, "an address of Node %s is in it",
-                          node->meta.name);
-            return true;
-        }
+        const struct ip *ip = &node->addresses[i].ip;
+        struct cidr host = { *ip, host_plen(ip) };
+
+        netset_push(set, &host, node->meta.name);
     }
     for (size_t i = 0; i < node->n_pod_cidrs; i++) {
         struct cidr pods = cidr_network(&node->pod_cidrs[i]);
 
         /* What nobody takes for a pod network is none. */
-        if (overlap(net, &pods)
-            && way_find_flaw(NULL, NULL, &pods) == WAY_GOOD) {
-            ds_put_format(why, "it overlaps the pod network %s of Node %s",
-                          cidr_to_string(&pods, buf), node->meta.name);
-            return true;
+        if (way_find_flaw(NULL, NULL, &pods) == WAY_GOOD) {
+            netset_push(set, &pods, node->meta.name);
         }
     }
-    return false;
+}
+
+/* Returns true if Nodes have other networks than before. */
+static bool
+read_nodes(struct svccidrs *sc)
+{
+    struct netset now = NETSET_INIT;
+    const struct model_node *mn;
+    bool changed;
+
+    HMAP_FOR_EACH (mn, hmap_node, model_nodes(sc->model)) {
+        push_node(&now, mn->node);
+    }
+    netset_compact(&now);
+    changed = !netset_equals(&sc->nodes, &now);
+    netset_clear(&sc->nodes);
+    sc->nodes = now;
+    return changed;
+}
+
+/* Returns true and says why if 'net' has something of a Node in it. */
+static bool
+has_part_of_node(const struct svccidrs *sc, const struct cidr *net,
+                 struct ds *why)
+{
+    const struct netset_item *item = netset_find(&sc->nodes, net);
+    char buf[CIDR_STRLEN];
+
+    if (!item) {
+        return false;
+    }
+    if (item->net.plen == host_plen(&item->net.ip)) {
+        ds_put_format(why, "an address of Node %s is in it", item->whose);
+    } else {
+        ds_put_format(why, "it overlaps the pod network %s of Node %s",
+                      cidr_to_string(&item->net, buf), item->whose);
+    }
+    return true;
 }
 
 static bool
@@ -127,8 +162,6 @@ bool
 svccidrs_find_flaw(const struct svccidrs *sc, const struct cidr *net,
                    struct ds *why)
 {
-    const struct model_node *mn;
-
     if (net->plen < MIN_PLEN) {
         ds_put_cstr(why, "it is too large");
         return true;
@@ -142,12 +175,7 @@ svccidrs_find_flaw(const struct svccidrs *sc, const struct cidr *net,
         ds_put_cstr(why, "this node's own address is in it");
         return true;
     }
-    HMAP_FOR_EACH (mn, hmap_node, model_nodes(sc->model)) {
-        if (has_part_of_node(net, mn->node, why)) {
-            return true;
-        }
-    }
-    return false;
+    return has_part_of_node(sc, net, why);
 }
 
 /* Collecting. */
@@ -240,15 +268,24 @@ server_is_service(const struct svccidrs *sc)
                         &sc->server);
 }
 
+/* Takes up what flaws depend on.  Returns true if that has changed. */
 static bool
-has_changed(const struct svccidrs *sc, const struct uplink_state *uplink)
+read_surroundings(struct svccidrs *sc, const struct uplink_state *uplink)
 {
-    return !sc->made
-           || sc->cidrs_seqno
-                  != model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS)
-           || sc->nodes_seqno != model_nodes_seqno(sc->model)
-           || sc->uplink_seqno != uplink->seqno
-           || sc->server_is_service != server_is_service(sc);
+    bool is_service = server_is_service(sc);
+    bool changed = !sc->made || sc->uplink_seqno != uplink->seqno
+                   || sc->server_is_service != is_service;
+
+    if (!sc->made || sc->nodes_seqno != model_nodes_seqno(sc->model)) {
+        changed |= read_nodes(sc);
+    }
+    sc->made = true;
+    sc->nodes_seqno = model_nodes_seqno(sc->model);
+    sc->uplink_seqno = uplink->seqno;
+    sc->server_is_service = is_service;
+    memcpy(sc->transport, uplink->addrs, sizeof sc->transport);
+    sc->flaws_seqno += changed;
+    return changed;
 }
 
 static bool
@@ -289,19 +326,14 @@ use(struct svccidrs *sc, struct list *list)
 void
 svccidrs_run(struct svccidrs *sc, const struct uplink_state *uplink)
 {
+    uint64_t cidrs_seqno = model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS);
     struct list list = { .left_out = DS_EMPTY_INITIALIZER };
 
-    if (!has_changed(sc, uplink)) {
-        return;
+    if (read_surroundings(sc, uplink) || sc->cidrs_seqno != cidrs_seqno) {
+        sc->cidrs_seqno = cidrs_seqno;
+        collect(sc, &list);
+        use(sc, &list);
     }
-    sc->made = true;
-    sc->cidrs_seqno = model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS);
-    sc->nodes_seqno = model_nodes_seqno(sc->model);
-    sc->uplink_seqno = uplink->seqno;
-    sc->server_is_service = server_is_service(sc);
-    memcpy(sc->transport, uplink->addrs, sizeof sc->transport);
-    collect(sc, &list);
-    use(sc, &list);
     ds_destroy(&list.left_out);
 }
 
@@ -318,6 +350,12 @@ uint64_t
 svccidrs_seqno(const struct svccidrs *sc)
 {
     return sc->seqno;
+}
+
+uint64_t
+svccidrs_flaws_seqno(const struct svccidrs *sc)
+{
+    return sc->flaws_seqno;
 }
 
 bool

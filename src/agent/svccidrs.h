@@ -40,9 +40,13 @@ const struct cidr *svccidrs_get(const struct svccidrs *, size_t *ret_n);
 
 /* Returns true and appends to 'why' what speaks against the network 'net',
  * without host bits, be it for Services or for another cluster's: something of
- * this cluster other than Services is in it. */
+ * this cluster other than Services is in it.  To be called after
+ * svccidrs_run(), before the model changes. */
 bool svccidrs_find_flaw(const struct svccidrs *, const struct cidr *net,
                         struct ds *why);
+
+/* Increases whenever svccidrs_find_flaw() may have another answer. */
+uint64_t svccidrs_flaws_seqno(const struct svccidrs *);
 
 /* Increases whenever svccidrs_get() has another answer. */
 uint64_t svccidrs_seqno(const struct svccidrs *);

@@ -2,7 +2,7 @@
 """The cost of single layers, measured by programs of their own."""
 from support import daemon, proc
 
-PROGRAMS = ("bench-decode", "bench-flowtab")
+PROGRAMS = ("bench-decode", "bench-flowtab", "bench-mc")
 
 
 def run(table, _options):

@@ -91,6 +91,24 @@ put_gateway(struct fixture *f, const char *name, int64_t created_s,
                     &mc_gateway_pack(&gw, model_pool(f->model))->meta);
 }
 
+/* As of second 1, by two gateways. */
+static void
+put_cluster_by(struct fixture *f, const char *name, const char *services,
+               const char *gateway1, const char *gateway2)
+{
+    struct ip gateways[] = { ip(gateway1), ip(gateway2) };
+    struct mc_cluster cluster = {
+        .meta = { .ns = "mc", .name = name, .uid = "", .created_s = 1 },
+        .cluster_id = "id",
+        .service_cidr = cidr(services),
+        .gateway_ips = gateways,
+        .n_gateway_ips = ARRAY_SIZE(gateways),
+    };
+
+    model_put_plain(f->model, MODEL_MC_CLUSTERS,
+                    &mc_cluster_pack(&cluster, model_pool(f->model))->meta);
+}
+
 static void
 put_cluster(struct fixture *f, const char *name, int64_t created_s,
             const char *services, const char *pods)
@@ -110,6 +128,35 @@ put_cluster(struct fixture *f, const char *name, int64_t created_s,
     cluster.meta.created_s = created_s;
     model_put_plain(f->model, MODEL_MC_CLUSTERS,
                     &mc_cluster_pack(&cluster, model_pool(f->model))->meta);
+}
+
+/* Node n2. */
+static void
+put_node(struct fixture *f, const char *address, const char *pods)
+{
+    struct node_address a = { .ip = ip(address) };
+    struct cidr pod_cidr = cidr(pods);
+    struct node node = {
+        .meta = { .ns = "", .name = "n2", .uid = "" },
+        .zone = "",
+        .pod_cidrs = &pod_cidr,
+        .n_pod_cidrs = 1,
+        .addresses = &a,
+        .n_addresses = 1,
+    };
+
+    model_put_node(f->model, node_pack(&node, model_pool(f->model)));
+}
+
+static void
+put_service_cidr(struct fixture *f, const char *net)
+{
+    struct service_cidr c = { .meta = { .ns = "", .name = "c1", .uid = "" },
+                              .cidrs = { cidr(net) },
+                              .n_cidrs = 1 };
+
+    model_put_plain(f->model, MODEL_SERVICE_CIDRS,
+                    &service_cidr_pack(&c, model_pool(f->model))->meta);
 }
 
 /* Checks the lines of mc_format() but for the ids. */
@@ -280,7 +327,7 @@ networks_that_overlap_are_the_first_ones(void **state)
     put_cluster(f, "b", 1, "10.97.0.0/16", "10.20.0.0/16");
     put_cluster(f, "a", 2, "10.97.128.0/17", "10.20.1.0/24");
     check(f, "multicluster: no gateway\n"
-             "  b (id): 10.97.0.0/16 10.20.0.0/16 by 198.51.100.1\n"
+             "  b (id): 10.20.0.0/16 10.97.0.0/16 by 198.51.100.1\n"
              "  a (id): by 198.51.100.1\n"
              "ClusterInfoImport a: 10.97.128.0/17 is not used: it overlaps "
              "10.97.0.0/16 of b\n"
@@ -288,15 +335,163 @@ networks_that_overlap_are_the_first_ones(void **state)
              "10.20.0.0/16 of b\n");
     model_delete(f->model, MODEL_MC_CLUSTERS, "mc", "b");
     check(f, "multicluster: no gateway\n"
-             "  a (id): 10.97.128.0/17 10.20.1.0/24 by 198.51.100.1\n");
+             "  a (id): 10.20.1.0/24 10.97.128.0/17 by 198.51.100.1\n");
     put_cluster(f, "c", 3, "10.96.3.0/24", "192.0.2.0/28");
     check(f, "multicluster: no gateway\n"
-             "  a (id): 10.97.128.0/17 10.20.1.0/24 by 198.51.100.1\n"
+             "  a (id): 10.20.1.0/24 10.97.128.0/17 by 198.51.100.1\n"
              "  c (id): by 198.51.100.1\n"
              "ClusterInfoImport c: 10.96.3.0/24 is not used: it overlaps "
              "10.96.0.0/16\n"
              "ClusterInfoImport c: 192.0.2.0/28 is not used: the API server's "
              "address is in it\n");
+}
+
+static void
+order_is_that_of_creation_whatever_comes_first(void **state)
+{
+    static const char expected[] =
+        "multicluster: no gateway\n"
+        "  c (id): 10.97.0.0/16 by 198.51.100.1\n"
+        "  a (id): by 198.51.100.1\n"
+        "  b (id): by 198.51.100.1\n"
+        "ClusterInfoImport a: 10.97.0.0/17 is not used: it overlaps "
+        "10.97.0.0/16 of c\n"
+        "ClusterInfoImport b: 10.97.0.0/16 is not used: it overlaps "
+        "10.97.0.0/16 of c\n";
+    static const char *const orders[] = { "abc", "acb", "bac",
+                                          "bca", "cab", "cba" };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        for (const char *p = orders[i]; *p; p++) {
+            char name[] = { *p, '\0' };
+
+            put_cluster(f, name, *p == 'c' ? 1 : 2,
+                        *p == 'a' ? "10.97.0.0/17" : "10.97.0.0/16",
+                        "10.20.0.0/16");
+            mc_run(f->mc);
+        }
+        check(f, expected);
+        for (const char *p = orders[i]; *p; p++) {
+            char name[] = { *p, '\0' };
+
+            model_delete(f->model, MODEL_MC_CLUSTERS, "mc", name);
+        }
+    }
+}
+
+/* What appears here takes its network back, at once. */
+static void
+networks_of_this_cluster_that_come_later_count(void **state)
+{
+    struct fixture *f = *state;
+
+    put_gateway(f, "n1", 1, "192.0.2.11", "192.0.2.11");
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 2);
+
+    put_node(f, "192.0.2.12", "10.97.3.0/24");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 1);
+    check(f, "multicluster: gateway; Gateway n1\n"
+             "  west (id): by 198.51.100.1\n"
+             "ClusterInfoImport west: 10.97.0.0/16 is not used: it overlaps "
+             "the pod network 10.97.3.0/24 of Node n2\n");
+    put_node(f, "192.0.2.12", "10.10.2.0/24");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 2);
+
+    put_service_cidr(f, "10.97.4.0/24");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 1);
+    model_delete(f->model, MODEL_SERVICE_CIDRS, "", "c1");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 2);
+
+    f->uplink.seqno++;
+    f->uplink.addrs[IP_V4] = cidr("10.97.5.1/24");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 1);
+    f->uplink.seqno++;
+    f->uplink.addrs[IP_V4] = cidr("192.0.2.11/24");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 2);
+
+    /* Its gateway's address is one of this cluster. */
+    put_node(f, "198.51.100.1", "10.10.2.0/24");
+    assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 0);
+    check(f, "multicluster: gateway; Gateway n1\n"
+             "  west (id): by\n"
+             "ClusterInfoImport west: gateway 198.51.100.1/32 is not used: "
+             "an address of Node n2 is in it\n"
+             "ClusterInfoImport west: 10.97.0.0/16 is not used: the cluster "
+             "has no gateway\n");
+}
+
+static void
+changes_that_do_not_matter_change_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct pipe_node node = { .gateway_ofport = 2,
+                              .mc_role = PIPE_MC_REGULAR };
+    uint64_t flaws_seqno;
+
+    put_gateway(f, "n2", 1, "192.0.2.12", "192.0.2.112");
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    put_node(f, "192.0.2.12", "10.10.2.0/24");
+    assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 2);
+    flaws_seqno = svccidrs_flaws_seqno(f->sc);
+    put_node(f, "192.0.2.12", "10.10.2.1/24"); /* The same network. */
+    svccidrs_run(f->sc, &f->uplink);
+    assert_true(svccidrs_flaws_seqno(f->sc) == flaws_seqno);
+
+    /* One cluster of two changes, and both are there.  (At first they have one
+     * gateway.) */
+    put_cluster(f, "north", 2, "10.98.0.0/16", "10.30.0.0/16");
+    assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 3);
+    put_cluster_by(f, "north", "10.98.0.0/16", "198.51.100.7", "198.51.100.7");
+    assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 4);
+
+    /* Node and Gateway are the same for all. */
+    node.gateway_ofport = 3;
+    mc_render(f->mc, &node);
+    assert_false(mc_render(f->mc, &node));
+    put_gateway(f, "n2", 1, "192.0.2.12", "192.0.2.113");
+    assert_int_equal(n_to(f, "192.0.2.113->tun_dst"), 4);
+}
+
+static void
+a_clusters_networks_may_hold_each_other(void **state)
+{
+    struct fixture *f = *state;
+
+    f->cfg.multicluster_enable_pod_to_pod_connectivity = true;
+    put_gateway(f, "n2", 1, "192.0.2.12", "192.0.2.112");
+    put_cluster(f, "west", 1, "10.97.0.0/24", "10.97.0.0/16");
+    put_cluster(f, "north", 2, "10.98.0.0/16", "10.98.0.0/16");
+    put_cluster_by(f, "south", "10.99.0.0/16", "198.51.100.7", "198.51.100.7");
+    check(f, "multicluster: regular node; Gateway n2\n"
+             "  south (id): 10.99.0.0/16 by 198.51.100.7\n"
+             "  west (id): 10.97.0.0/16 by 198.51.100.1\n"
+             "  north (id): 10.98.0.0/16 by 198.51.100.1\n");
+    assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 5);
+}
+
+static void
+few_of_many_problems_are_said(void **state)
+{
+    struct fixture *f = *state;
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    size_t n_lines = 0;
+    char name[16];
+
+    for (int i = 0; i < 200; i++) {
+        snprintf(name, sizeof name, "c%03d", i);
+        put_cluster(f, name, 1, "10.96.0.0/16", "10.20.0.0/16");
+    }
+    svccidrs_run(f->sc, &f->uplink);
+    mc_run(f->mc);
+    mc_format(f->mc, &ds);
+    for (const char *p = ds_cstr(&ds); (p = strstr(p, "is not used")); p++) {
+        n_lines++;
+    }
+    assert_int_equal(n_lines, 50);
+    assert_non_null(strstr(ds_cstr(&ds), "\nand 150 more\n"));
+    ds_destroy(&ds);
 }
 
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
@@ -310,6 +505,11 @@ main(void)
         TEST(m3_flows_follow_the_gateways_address),
         TEST(what_there_is_is_counted),
         TEST(networks_that_overlap_are_the_first_ones),
+        TEST(order_is_that_of_creation_whatever_comes_first),
+        TEST(networks_of_this_cluster_that_come_later_count),
+        TEST(changes_that_do_not_matter_change_nothing),
+        TEST(a_clusters_networks_may_hold_each_other),
+        TEST(few_of_many_problems_are_said),
     };
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
