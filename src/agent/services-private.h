@@ -38,7 +38,8 @@ struct services {
     struct ip gateway_ips[N_IP_FAMILIES];
     struct cidr *nesting; /* As in struct eps_place. */
     size_t n_nesting;
-    bool nesting_changed; /* A unit begins or ends to nest. */
+    bool nesting_changed; /* A unit begins or ends to nest, or one that nests
+                           * has other addresses. */
 
     struct ip server; /* As in struct services_cfg. */
     uint16_t server_port;
@@ -102,7 +103,7 @@ void units_tell_conflicts(struct services *);
 void unit_check_nesting(struct services *, struct unit *u,
                         const struct eps_list *list);
 
-/* The same of all units, if one has begun or ended to nest. */
+/* The same of all units, if 'nesting_changed'. */
 void units_check_nesting(struct services *);
 
 /* services-render.c */

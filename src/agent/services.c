@@ -12,13 +12,16 @@
 #include "services-private.h"
 
 /* Keeps a change for the host, which makes pipe_node_port_ip() by itself of
- * the addresses that it stands for. */
+ * the addresses that it stands for.  Endpoints may lead to one that nests, or
+ * no longer. */
 static void
 add_addr_change(const struct addr *addr, bool gone, void *s_)
 {
     struct services *s = s_;
     struct ip made = pipe_node_port_ip(addr->owner->family);
 
+    s->nesting_changed |=
+        CONTAINER_OF(addr->owner, struct unit, claims)->nests;
     if (!s->cfg->antrea_proxy_proxy_all || ip_equals(&addr->ip, &made)) {
         return;
     }

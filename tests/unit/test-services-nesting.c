@@ -130,11 +130,43 @@ endpoints_that_lead_round_are_told(void **state)
     svcfix_render(f);
 }
 
+/* What has gone, or has another address, and comes back is told of again,
+ * though the one that names it is not rendered. */
+static void
+what_comes_back_is_told_again(void **state)
+{
+    struct svcfix *f = *state;
+    struct cidr services = { ip_from_v4(htonl(0x0a600000)), 16 };
+
+    services_set_nesting(f->services, &services, 1);
+    put_svc(f, "svc-a", 1);
+    put_slice(f, "svc-a", 2);
+    put_svc(f, "svc-b", 2);
+    put_slice(f, "svc-b", 3);
+    assert_nested(f, "svc-a", 2, NESTING_ROUND, true);
+
+    delete_svc(f, "svc-b");
+    assert_nested(f, "svc-a", 2, NESTING_NOBODY, false);
+    put_svc(f, "svc-b", 2);
+    assert_nested(f, "svc-a", 2, NESTING_ROUND, true);
+
+    put_svc(f, "svc-b", 4);
+    assert_nested(f, "svc-a", 2, NESTING_NOBODY, false);
+    put_svc(f, "svc-b", 2);
+    assert_nested(f, "svc-a", 2, NESTING_ROUND, true);
+
+    delete_svc(f, "svc-a");
+    delete_svc(f, "svc-b");
+    svcfix_render(f);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(endpoints_that_lead_round_are_told,
+                                        svcfix_setup, svcfix_teardown),
+        cmocka_unit_test_setup_teardown(what_comes_back_is_told_again,
                                         svcfix_setup, svcfix_teardown),
     };
 
