@@ -166,16 +166,35 @@ next_address(const struct stale *st, const struct job *job, struct cursor *c,
     return false;
 }
 
+/* Did another Service port lead to one of the job's addresses?  A connection
+ * that came by way of it was opened to that one's address. */
+static bool
+is_nested(const struct stale *st, const struct job *job)
+{
+    const struct port *port;
+
+    if (!st->n_nesting) {
+        return false;
+    }
+    HMAP_FOR_EACH (port, node, &st->ports) {
+        for (size_t i = 0; port->nested.n && i < job->addrs.n; i++) {
+            if (port->family == job->family && port->proto == job->proto
+                && addrset_has(&port->nested, &job->addrs.a[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Then, at all others, endpoints that are gone: one request each if there are
- * several addresses and no Service port at all has the endpoint any more.
- * Where Service ports nest there are always others: a connection that came by
- * way of this one's cluster IP was opened to the address of the one that
- * nests. */
+ * several addresses, also of ports that nest this one, and no Service port at
+ * all has the endpoint any more. */
 static bool
 next_endpoint(const struct stale *st, const struct job *job, struct cursor *c,
               struct ofconn_ct_flush *ret)
 {
-    bool at_others = c->n_alive > 1 || st->n_nesting;
+    bool at_others = c->n_alive > 1 || is_nested(st, job);
 
     for (; (c->n_alive || at_others) && c->ep < job->eps.n;
          c->ep++, c->ep_address = 0) {

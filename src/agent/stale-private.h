@@ -28,7 +28,9 @@ struct port {
     struct claim *claims; /* One for each of 'addrs'. */
     struct addrset alive; /* Endpoints. */
     struct addrset used;  /* Those of them that connections may have. */
-    bool nests;           /* Some are cluster IPs of other ports. */
+    struct addrset nested; /* Cluster IPs that are or were endpoints: as long
+                            * as the port lives, connections to its addresses
+                            * may have what is behind them. */
 };
 
 /* A port has an address; several may have the same. */
@@ -72,7 +74,7 @@ struct job {
 struct stale {
     const struct flowtab *flowtab;
     struct hmap ports, claims;
-    size_t n_nesting;        /* Ports that nest. */
+    size_t n_nesting;        /* Ports that nest, or did. */
     struct addrset node_ips; /* Port 0.  With the virtual ones. */
     bool adopted;
 

@@ -95,17 +95,25 @@ set_addrs(struct stale *st, struct port *port, struct addrset *addrs)
 }
 
 static void
-set_nests(struct stale *st, struct port *port, bool nests)
+add_nested(struct stale *st, struct port *port, const struct eps_list *list)
 {
-    st->n_nesting += nests - port->nests;
-    port->nests = nests;
+    bool nested = port->nested.n;
+
+    for (size_t i = 0; i < list->n && port->nested.n < MAX_ADDRS; i++) {
+        if (list->eps[i].nested) {
+            addrset_push(&port->nested, &list->eps[i].ip, list->eps[i].port);
+        }
+    }
+    addrset_sort(&port->nested);
+    st->n_nesting += !nested && port->nested.n;
 }
 
 /* Leaves it to the caller to call map_trim(). */
 static void
 port_destroy(struct stale *st, struct port *port)
 {
-    set_nests(st, port, false);
+    st->n_nesting -= port->nested.n > 0;
+    addrset_clear(&port->nested);
     withdraw_claims(st, port);
     hmap_remove(&st->ports, &port->node);
     addrset_clear(&port->addrs);
@@ -412,9 +420,8 @@ stale_update(struct stale *st, const struct stale_port *now)
     }
     addrset_sort(&addrs);
 
-    set_nests(st, port,
-              eps_list_has_nested(&now->choice->cluster)
-                  || eps_list_has_nested(&now->choice->local));
+    add_nested(st, port, &now->choice->cluster);
+    add_nested(st, port, &now->choice->local);
     change_eps(st, port, now);
     change_addrs(st, port, &addrs);
 }

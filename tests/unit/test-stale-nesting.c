@@ -23,8 +23,8 @@ struct fixture {
     long long int now_ms;
 };
 
-/* Service port 'n' at 10.96.0.n:53, of endpoints 10.1.1.LETTER:8080.  One
- * in capitals is a cluster IP. */
+/* Service port 'n' at 10.96.0.n:53, of endpoints 10.1.1.LETTER:8080.  A digit
+ * is the cluster IP of that Service port. */
 static void
 say(struct fixture *f, uint32_t n, const char *letters)
 {
@@ -35,10 +35,14 @@ say(struct fixture *f, uint32_t n, const char *letters)
     struct eps_choice choice = { .cluster = list };
 
     for (size_t i = 0; i < list.n; i++) {
+        bool nested = letters[i] <= '9';
+
         eps[i] = (struct eps){
-            .ip = ip_from_v4(htonl(0x0a010100 + (uint8_t) letters[i])),
-            .port = 8080,
-            .nested = letters[i] < 'a',
+            .ip =
+                ip_from_v4(nested ? htonl(0x0a600000 + letters[i] - '0')
+                                  : htonl(0x0a010100 + (uint8_t) letters[i])),
+            .port = nested ? 53 : 8080,
+            .nested = nested,
         };
     }
     stale_update(f->st, &(struct stale_port){
@@ -107,12 +111,18 @@ an_endpoint_is_forgotten_at_any_address(void **state OVS_UNUSED)
     stale_adopt(f.st);
     stale_done(f.st, 0, 0); /* Requests cost nothing. */
     say(&f, 1, "abc");
-    say(&f, 2, "E");
+    say(&f, 2, "1");
     expect(&f, NULL); /* What went by untranslated. */
     say(&f, 1, "ac");
     expect(&f, "*<b");
     say(&f, 1, "");
     expect(&f, "1<* *<a *<c");
+    say(&f, 4, "xyz"); /* Which no other one leads to. */
+    expect(&f, NULL);
+    say(&f, 4, "x");
+    expect(&f, "4<y 4<z");
+    say(&f, 4, "");
+    expect(&f, "4<*");
 
     /* One that another Service has, too, may be in use there. */
     say(&f, 1, "ab");
@@ -130,11 +140,43 @@ an_endpoint_is_forgotten_at_any_address(void **state OVS_UNUSED)
     flowtab_destroy(ft);
 }
 
+/* What it had were cluster IPs, the connections have others. */
+static void
+what_nests_and_has_nothing_left_is_one_request(void **state OVS_UNUSED)
+{
+    struct flowtab *ft = ft_ready();
+    struct fixture f = { .st = stale_create(ft, NULL), .now_ms = 1000 };
+
+    stale_adopt(f.st);
+    stale_done(f.st, 0, 0);
+    say(&f, 1, "a");
+    say(&f, 2, "1567");
+    say(&f, 3, "1");
+    expect(&f, NULL);
+    say(&f, 2, "");
+    expect(&f, "2<*");
+
+    /* It had the pod once, and may have it still. */
+    say(&f, 2, "6");
+    stale_remove(f.st, cookie_make(COOKIE_SERVICE, 3));
+    expect(&f, NULL);
+    say(&f, 1, "");
+    expect(&f, "1<* *<a");
+    stale_remove(f.st, cookie_make(COOKIE_SERVICE, 2));
+    say(&f, 1, "b");
+    expect(&f, NULL);
+    say(&f, 1, "");
+    expect(&f, "1<*");
+    stale_destroy(f.st);
+    flowtab_destroy(ft);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_endpoint_is_forgotten_at_any_address),
+        cmocka_unit_test(what_nests_and_has_nothing_left_is_one_request),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
