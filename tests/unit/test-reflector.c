@@ -337,6 +337,31 @@ kind_that_the_server_need_not_have_is_asked_for_rarely(void **state OVS_UNUSED)
     reflector_uninit(&r);
 }
 
+/* Kinds that somebody who has switched us on to use them is about to install:
+ * docs/multicluster.md says when they are found. */
+static void
+kinds_of_multicluster_are_asked_for_every_30_to_60_seconds(
+    void **state OVS_UNUSED)
+{
+    static const enum model_kind kinds[] = { MODEL_MC_GATEWAYS,
+                                             MODEL_MC_CLUSTERS };
+    const struct reflector_end absent = REFUSED(404);
+
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(kinds); i++) {
+        struct reflector_cfg cfg = config(kinds[i / 2]);
+        struct reflector_verdict v;
+        struct reflector r;
+
+        cfg.ns = "mc";
+        reflector_init(&r, &cfg);
+        v = reflector_end(&r, &absent, 0, i % 2 ? UINT32_MAX : 0);
+        assert_int_equal(v.cause, KUBE_CAUSE_ABSENT);
+        assert_in_range(v.wait_ms, i % 2 ? 59000 : 30000,
+                        i % 2 ? 60000 : 30000);
+        reflector_uninit(&r);
+    }
+}
+
 static void
 an_old_server_is_asked_without_the_field_selector(void **state OVS_UNUSED)
 {
@@ -433,6 +458,8 @@ main(void)
         cmocka_unit_test(an_old_server_is_asked_without_the_field_selector),
         cmocka_unit_test(
             kind_that_the_server_need_not_have_is_asked_for_rarely),
+        cmocka_unit_test(
+            kinds_of_multicluster_are_asked_for_every_30_to_60_seconds),
         cmocka_unit_test(waits_and_timeouts_are_spread_by_the_random_number),
         cmocka_unit_test(only_failures_are_failures),
     };
