@@ -39,8 +39,12 @@ render_tunnel(const struct pipe_node *node, struct build *b)
     build_goto(b, PIPE_T_UNSNAT);
     build_done(b);
 
+    /* Only with a tunnel destination: what is for a cluster that this node
+     * doesn't know (yet, or any more) has that by which it came, this node's
+     * own, and would go round for ever. */
     build_flow(b, PIPE_T_L2_FORWARDING, PIPE_PRIO_NORMAL);
     match_mc(b);
+    build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_TUNNEL);
     build_set_field(b, PIPE_F_TARGET_PORT, node->tunnel_ofport);
     build_set_field(b, PIPE_F_OUTPUT, PIPE_V_OUTPUT_TO_PORT);
     build_goto(b, PIPE_T_CT_COMMIT);

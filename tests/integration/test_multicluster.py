@@ -172,6 +172,29 @@ def test_pod_networks_if_switched_on(tmp_path):
         rig.check_quiet()
 
 
+@pytest.mark.parametrize("gw", [ME, OTHER], ids=["gateway", "regular"])
+def test_what_is_for_no_known_cluster_goes_no_further(mc, gw):
+    """Where one has left, others send to it for a while; back in the tunnel
+    by which it came it would come to this node, for ever.  Nor may a pod send
+    into the tunnel by the MAC address alone."""
+    if gw is not ME:
+        mc.api.delete("gateways", NAMESPACE, ME[0])
+        mc.api.apply(gateway(*gw))
+    check(mc, gw, of(WEST))
+    mc.add_pod("p0", ["10.10.1.5"], 5)
+    mc.wait_settled()
+    for start in (
+            "in_port=%d,tcp,tun_src=203.0.113.21,tun_dst=192.0.2.11,"
+            "nw_src=203.0.113.21" % mcnode.TUNNEL,
+            "in_port=5,tcp,dl_src=%s,nw_src=10.10.1.5" % pod_mac("10.10.1.5")):
+        for address, ends in (("10.97.0.9", "1"), ("10.99.0.9", "drop")):
+            text = mc.switch.trace(
+                "%s,dl_dst=%s,nw_dst=%s,nw_ttl=64,tp_src=1024,tp_dst=80"
+                % (start, MC_MAC, address))
+            found = re.findall(r"Datapath actions: (?:\S+,)?(\S+)", text)
+            assert found[-1] == ends, text
+
+
 # Changes.
 
 def test_the_gateway_moves_and_comes_back(mc):

@@ -52,7 +52,7 @@ def node_flows(role, gateway_ip=None):
         (CLASSIFIER, 210, "in_port=%d,dl_dst=%s" % (TUNNEL, MC_MAC)):
             "set_field:0x1/0xf->reg0,set_field:0x200/0x200->reg0,"
             "goto_table:%d" % UNSNAT,
-        (L2, 200, "dl_dst=" + MC_MAC):
+        (L2, 200, "reg0=0x10/0xf0,dl_dst=" + MC_MAC):
             "set_field:%s->reg1,set_field:0x200000/0x600000->reg0,"
             "goto_table:%d" % (TUNNEL_HEX, COMMIT),
         (OUTPUT, 210, "reg0=0x200000/0x600000,reg1=%s,in_port=%d"
