@@ -23,6 +23,7 @@
 
 #include "ofproxyd/agent/agent.h"
 #include "ofproxyd/agent/cleanup.h"
+#include "ofproxyd/base/sdnotify.h"
 #include "ofproxyd/base/sigwatch.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/config/kubeconfig.h"
@@ -451,6 +452,7 @@ run_web(struct web *web, struct agent *agent)
 struct servers {
     struct unixctl_server *unixctl;
     struct web *web;
+    struct sdnotify *sdnotify;
 };
 
 static void
@@ -459,12 +461,16 @@ loop(struct agent *agent, const struct servers *servers,
 {
     struct unixctl_server *unixctl = servers->unixctl;
 
+    /* Not only when all is in sync: the API server may be a pod of this node,
+     * and so wait for a kubelet that is to be started after this. */
+    sdnotify_send(servers->sdnotify, "READY=1");
     while (!stop->asked && !sigwatch_poll(signals)) {
         long long int start_us = time_usec();
 
         agent_run(agent);
         run_web(servers->web, agent);
         unixctl_server_run(unixctl);
+        sdnotify_run(servers->sdnotify);
         if (stop->asked) {
             break;
         }
@@ -472,9 +478,11 @@ loop(struct agent *agent, const struct servers *servers,
         agent_wait(agent);
         web_wait(servers->web);
         control_wait(unixctl);
+        sdnotify_wait(servers->sdnotify);
         sigwatch_wait(signals);
         poll_block();
     }
+    sdnotify_send(servers->sdnotify, "STOPPING=1");
     /* The last answer has to leave before the socket closes. */
     unixctl_server_run(unixctl);
 }
@@ -519,6 +527,7 @@ run(const struct setup *setup, const struct args *args)
         { "exit", "", 0, 0, cmd_exit, &stop },
     };
 
+    servers.sdnotify = sdnotify_create();
     error = create_web(&setup->cfg, agent, &servers.web);
     if (!error) {
         error = unixctl_server_create(args->unixctl, &servers.unixctl);
@@ -532,6 +541,7 @@ run(const struct setup *setup, const struct args *args)
         unixctl_server_destroy(servers.unixctl);
     }
     web_destroy(servers.web);
+    sdnotify_destroy(servers.sdnotify);
     agent_destroy(agent);
     sigwatch_destroy(signals);
     return error;
