@@ -133,6 +133,19 @@ body_livez(const struct health_state *h, struct ds *ds)
     return put_health(h, false, ds);
 }
 
+unsigned int
+body_readyz(const struct health_state *h, struct ds *ds)
+{
+    unsigned int status = put_health(h, false, ds);
+
+    for (int i = 0; i < N_IP_FAMILIES; i++) {
+        if (!h->families[i].updated_us) {
+            return UNAVAILABLE;
+        }
+    }
+    return status;
+}
+
 /* A name in quotes.  The decoder lets nothing but printable ASCII pass. */
 static void
 put_quoted(const char *s, struct ds *ds)

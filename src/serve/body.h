@@ -3,7 +3,7 @@
 #define OFPROXYD_SERVE_BODY_H 1
 
 /* Texts of the answers to health checks, to the byte as kube-proxy (1.36)
- * gives them.  Pure. */
+ * gives them, where it has them.  Pure. */
 
 #include <openvswitch/dynamic-string.h>
 
@@ -13,6 +13,9 @@
  * /livez, and returns its status: 200 or 503. */
 unsigned int body_healthz(const struct health_state *, struct ds *);
 unsigned int body_livez(const struct health_state *, struct ds *);
+
+/* As body_livez(), with the status 503 until all has been applied once. */
+unsigned int body_readyz(const struct health_state *, struct ds *);
 
 /* Appends the answer of a Service's health-check node port and returns its
  * status. */

@@ -43,7 +43,7 @@ enum site_id {
 };
 
 static const char *const site_names[] = {
-    [SITE_HEALTH] = "/healthz and /livez",
+    [SITE_HEALTH] = "/healthz, /livez and /readyz",
     [SITE_METRICS] = "/metrics",
 };
 
@@ -119,6 +119,10 @@ answer_health(const char *method, const char *path, void *web_)
         return health_page(w, body_healthz, &w->healthz);
     } else if (!strcmp(path, "/livez")) {
         return health_page(w, body_livez, &w->livez);
+    } else if (!strcmp(path, "/readyz")) {
+        struct tally unused = { 0 };
+
+        return health_page(w, body_readyz, &unused);
     }
     return text_page(404, "404 page not found\n");
 }

@@ -198,6 +198,27 @@ before_the_first_update_there_is_no_status(void **state OVS_UNUSED)
 }
 
 static void
+ready_is_who_has_applied_all_once(void **state OVS_UNUSED)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    struct health h = { 0 };
+    struct health_state health;
+
+    health_get_state(&h, 1000, WALL, &health);
+    assert_int_equal(body_readyz(&health, &ds), 503);
+    health_updated(&h, IP_V4, 1000);
+    health_get_state(&h, 1000, WALL, &health);
+    assert_int_equal(body_readyz(&health, &ds), 503);
+    health_updated(&h, IP_V6, 1000);
+    health_get_state(&h, 1000, WALL, &health);
+    assert_int_equal(body_readyz(&health, &ds), 200); /* Without the Node. */
+    health_queued(&h, IP_V4, 2000);
+    health_get_state(&h, 2000 + LIMIT, WALL, &health);
+    assert_int_equal(body_readyz(&health, &ds), 503);
+    ds_destroy(&ds);
+}
+
+static void
 check_says_what_kube_proxy_says(void **state OVS_UNUSED)
 {
     struct health_check c = { .ns = "ns1", .name = "a\"\\b", .n_local = 2 };
@@ -247,6 +268,7 @@ main(void)
         cmocka_unit_test(healthy_is_updated_now),
         cmocka_unit_test(ill_is_updated_when_it_was),
         cmocka_unit_test(before_the_first_update_there_is_no_status),
+        cmocka_unit_test(ready_is_who_has_applied_all_once),
         cmocka_unit_test(check_says_what_kube_proxy_says),
         cmocka_unit_test(dates_are_as_http_has_them),
     };

@@ -5,8 +5,8 @@
 /* All that is answered over HTTP:
  *
  *   - at antreaProxy.serviceHealthCheckServerBindAddress, with
- *     antreaProxy.proxyAll: /healthz and /livez, for load balancers and the
- *     kubelet;
+ *     antreaProxy.proxyAll: /healthz, /livez and /readyz, for load balancers
+ *     and the kubelet;
  *   - on the health-check node ports of Services, under the same condition;
  *   - at ofproxyd.metricsBindAddress: /metrics, and kube-proxy's /healthz and
  *     /proxyMode.
