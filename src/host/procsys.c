@@ -69,11 +69,24 @@ read_value(const char *path, char buf[16])
     return error;
 }
 
+/* Where a container has what it may write, since runtimes give it a /proc/sys
+ * that is read-only even if its network is the host's. */
+#define HOST "/host"
+
 static int
 write_value(const char *path, const char *value)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
 
+    if (fd < 0 && errno == EROFS) {
+        char *host = xasprintf(HOST "%s", path);
+
+        fd = open(host, O_WRONLY | O_CLOEXEC);
+        if (fd < 0) {
+            errno = EROFS;
+        }
+        free(host);
+    }
     if (fd < 0) {
         return errno;
     }
