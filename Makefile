@@ -173,9 +173,11 @@ check-symbols: all
 	@scripts/check-symbols $(O)/libofproxyd.a $(OVS)/libopenvswitch.a $$(ldd $(O)/ofproxyd | awk '/(curl|yaml|nl-3|nftables|microhttpd|jansson)/ {print $$3}')
 check-docs: all
 	@scripts/check-docs $(O)
+	@scripts/kubernetes-conf --check $(O)
 docs: all
 	@$(O)/ofproxyd --print-config > conf/antrea-agent.conf
 	@$(O)/ofproxyd --print-reference > docs/configuration.md
+	@scripts/kubernetes-conf $(O)
 format-check:
 	@clang-format --dry-run -Werror $(C_FILES)
 tidy: $(O)/ovs.mk
