@@ -37,7 +37,8 @@ $(O)/ovs.mk: scripts/build-ovs
 	@mkdir -p $(@D); dir=$$(scripts/build-ovs) && echo "OVS := $$dir" >$@
 
 VERSION    := 0.1.0
-LIBS       := libcurl yaml-0.1 libnl-3.0 libnftables libmicrohttpd
+LIBS       := libcurl yaml-0.1 libnl-3.0 libnftables libmicrohttpd \
+              libcap-ng libseccomp
 
 # Users own CFLAGS/CPPFLAGS/LDFLAGS; the project's own flags are never in them.
 CFLAGS     ?= -O2 -g
@@ -170,7 +171,7 @@ check-layers:
 check-size:
 	@scripts/check-size
 check-symbols: all
-	@scripts/check-symbols $(O)/libofproxyd.a $(OVS)/libopenvswitch.a $$(ldd $(O)/ofproxyd | awk '/(curl|yaml|nl-3|nftables|microhttpd|jansson)/ {print $$3}')
+	@scripts/check-symbols $(O)/libofproxyd.a $(OVS)/libopenvswitch.a $$(ldd $(O)/ofproxyd | awk '/(curl|yaml|nl-3|nftables|microhttpd|jansson|cap-ng|seccomp)/ {print $$3}')
 check-docs: all
 	@scripts/check-docs $(O)
 	@scripts/kubernetes-conf --check $(O)

@@ -23,6 +23,7 @@
 
 #include "ofproxyd/agent/agent.h"
 #include "ofproxyd/agent/cleanup.h"
+#include "ofproxyd/base/confine.h"
 #include "ofproxyd/base/sdnotify.h"
 #include "ofproxyd/base/sigwatch.h"
 #include "ofproxyd/config/config.h"
@@ -534,8 +535,9 @@ run(const struct setup *setup, const struct args *args)
     }
     if (!error) {
         control_register(commands, ARRAY_SIZE(commands));
-        VLOG_INFO("ofproxyd " OFPROXYD_VERSION " on node %s, bridge %s",
-                  setup->node_name, setup->cfg.ovs_bridge);
+        VLOG_INFO("ofproxyd " OFPROXYD_VERSION " on node %s, bridge %s%s",
+                  setup->node_name, setup->cfg.ovs_bridge,
+                  daemon_should_self_confine() ? "" : ", not confined");
         loop(agent, &servers, signals, &stop);
         VLOG_INFO("stopping; bridge and host stay as they are");
         unixctl_server_destroy(servers.unixctl);
@@ -562,6 +564,18 @@ raise_fd_limit(void)
     }
 }
 
+/* Gives up what 'give_up' says, unless it is not to. */
+static void
+confine(int (*give_up)(struct err *))
+{
+    struct err err;
+
+    if (daemon_should_self_confine() && give_up(&err)) {
+        VLOG_ERR("%s", err.msg);
+        exit(EXIT_FAILURE);
+    }
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -570,17 +584,22 @@ main(int argc, char *argv[])
     struct err err;
     int error;
 
+    confine_files();
     ovs_cmdl_proctitle_init(argc, argv);
     set_program_name("ofproxyd");
     ovs_set_program_name("ofproxyd", OFPROXYD_VERSION);
     fatal_ignore_sigpipe();
     parse_args(argc, argv, &args);
 
+    /* Before anything is read: what can't be read without privileges could
+     * not be read again either. */
+    confine(confine_privileges);
     if (load_config(&args, &setup.cfg)) {
         return EXIT_FAILURE;
     }
     if (args.cleanup) {
         daemonize(); /* Fails if the daemon of a --pidfile runs. */
+        confine(confine_calls);
         error = clean_up(&setup.cfg, &args);
         cfg_uninit(&setup.cfg);
         return error ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -596,6 +615,7 @@ main(int argc, char *argv[])
         raise_fd_limit();
     }
     daemonize();
+    confine(confine_calls); /* No process is to be made any more. */
     uuid_init(); /* Ends the process if there is no descriptor for it. */
     error = run(&setup, &args);
     free(setup.node_name);

@@ -13,6 +13,7 @@
  * that one ends takes longer than what they ask for. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,12 +69,17 @@ format_job(const struct job *job, struct ds *ds)
     }
 }
 
+/* The directory is Open vSwitch's, whose user may be another one than ours:
+ * what has the file's name there (it is left over, or leads elsewhere) isn't
+ * written to. */
 static int
 write_file(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "we");
+    FILE *file;
     bool ok;
 
+    ignore(unlink(path));
+    file = fopen(path, "wxe");
     if (!file) {
         return errno;
     }
@@ -191,10 +197,19 @@ read_file(struct stale *st, FILE *file)
 void
 stale_load(struct stale *st)
 {
-    FILE *file = st->path ? fopen(st->path, "re") : NULL;
+    /* No link is followed, and a pipe not waited for. */
+    int fd = st->path ? open(st->path,
+                             O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+                      : -1;
     struct job *job;
+    FILE *file;
 
+    if (fd < 0) {
+        return;
+    }
+    file = fdopen(fd, "r");
     if (!file) {
+        close(fd);
         return;
     }
     read_file(st, file);

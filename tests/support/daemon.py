@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ofproxyd itself, with a configuration for a switch and an API server."""
+import functools
 import json
 import os
 import pathlib
@@ -18,6 +19,20 @@ SLOW_FACTOR = 10                # How much valgrind slows down, at most.
 def binary():
     """The program of the build directory $O (default: build)."""
     return ROOT / os.environ.get("O", "build") / "ofproxyd"
+
+
+@functools.lru_cache
+def confined(path):
+    """Whether a daemon of this program can be confined: by root, and if it has
+    no sanitizers, which need more than it does."""
+    return os.geteuid() == 0 and b"__asan_init" not in path.read_bytes()
+
+
+def strict_env():
+    """An environment in which a daemon that makes a system call which its
+    filter refuses ends at once, and says so on standard error."""
+    library = binary().parent / "tests/strictcalls.so"
+    return {**os.environ, "LD_PRELOAD": str(library)}
 
 
 def yaml(value, indent=0):
@@ -113,14 +128,16 @@ class Ofproxyd:
         """Starts it and waits for its control socket."""
         for path in (self.ctl, self.dir / "ofproxyd.pid"):
             path.unlink(missing_ok=True)
+        strict = confined(binary()) and self.wrapper != VALGRIND
         with open(self.dir / "stderr", "ab") as stderr:
             self._process = proc.start(
                 *self.wrapper, binary(), "--config", self.config, "--node",
                 self.node, "--unixctl", self.ctl,
                 "--pidfile=%s" % (self.dir / "ofproxyd.pid"),
                 "-vconsole:off", "--log-file=%s" % self.log,
+                *([] if strict else ["--no-self-confinement"]),
                 netns=self.switch.netns, stdin=subprocess.DEVNULL,
-                stderr=stderr)
+                stderr=stderr, env=strict_env() if strict else None)
         wait_for(lambda: proc.accepts(self.ctl) or not self.running,
                  self._time(10), "ofproxyd's control socket", self)
         self.check_running()

@@ -6,6 +6,7 @@
  * 10.96.0.n.  A request is written "n" of all connections to it, or "n<a", of
  * those to one endpoint; what is untranslated is left out. */
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -207,6 +209,45 @@ of_sctp_as_well(void **state)
     check_hand_over(f);
 }
 
+/* The directory may be another user's. */
+static void
+a_link_in_its_place_is_not_followed(void **state)
+{
+    struct fixture *f = *state;
+    char *new = xasprintf("%s~", f->path);
+    char *victim = xasprintf("%s.victim", f->path);
+    struct stat st;
+
+    assert_int_equal(close(creat(victim, 0600)), 0);
+    assert_int_equal(truncate(victim, 7), 0);
+    assert_int_equal(symlink(victim, new), 0);
+    assert_int_equal(symlink(victim, f->path), 0);
+    say(f, 1, "ab");
+    drain(f);
+    say(f, 1, "");
+    stale_save(f->st);
+    assert_int_equal(stat(victim, &st), 0);
+    assert_int_equal(st.st_size, 7);
+    assert_int_equal(lstat(f->path, &st), 0);
+    assert_true(S_ISREG(st.st_mode));
+    unlink(victim);
+    free(victim);
+    free(new);
+}
+
+static void
+a_pipe_in_its_place_is_not_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    hand_over(f);
+    say(f, 1, "a");
+    stale_adopt(f->st);
+    drain(f);
+    expect_no_file(f);
+}
+
 /* An address that is living again: the file is only a hint. */
 static void
 an_old_file_does_no_harm(void **state)
@@ -335,6 +376,8 @@ main(void)
         TEST(what_was_due_at_the_end_is_due_for_the_next),
         TEST(of_sctp_as_well),
         TEST(an_old_file_does_no_harm),
+        TEST(a_link_in_its_place_is_not_followed),
+        TEST(a_pipe_in_its_place_is_not_waited_for),
         TEST(nothing_is_written_before_the_file_was_read),
         TEST(the_end_of_one_job_of_several_is_not_written),
         TEST(thousands_of_jobs_have_few_passes),
