@@ -10,7 +10,7 @@ import pytest
 
 from support import mcnode, objects, proc
 from support.attach import pod_mac
-from support.clusterset import NAMESPACE, ON, cluster_info
+from support.clusterset import NAMESPACE, ON, POD_TO_POD, cluster_info
 from support.mcnode import MC_MAC, cluster_flows, gateway, node_flows
 from support.rig import Rig, own_node
 from support.wait import wait_for
@@ -22,8 +22,6 @@ OTHER = ("n2", "203.0.113.2", "192.0.2.12")     # And of another one.
 PEER_CIDR = "10.10.2.0/24"
 WEST = ("west", ["203.0.113.21"], "10.97.0.0/16")
 NORTH = ("north", ["203.0.113.31", "203.0.113.32"], "10.98.0.0/16")
-POD_TO_POD = {**ON, "multicluster": {**ON["multicluster"],
-                                     "enablePodToPodConnectivity": True}}
 OVERLAP = r"\|multicluster\|WARN\|"
 
 
@@ -309,6 +307,81 @@ def test_the_first_of_two_that_overlap_keeps_working(mc):
         assert "ip,nw_dst=" + WEST[2] not in deleted(monitor.events())
         assert not deleted(monitor.events(), mcnode.SNAT)
     assert "not used" not in mc.daemon.appctl("sync")
+
+
+def test_a_part_of_what_has_gone_is_there_before(mc):
+    """Two that overlap need not be equal."""
+    mc.daemon.allow(OVERLAP)
+    mc.api.apply(cluster_info("zeta", ["203.0.113.41"], "10.97.128.0/17"))
+    mc.daemon.wait_log("ClusterInfoImport zeta: 10.97.128.0/17 is not used: "
+                       "it overlaps 10.97.0.0/16 of west")
+    with Monitor(mc) as monitor:
+        mc.api.delete("clusterinfoimports", NAMESPACE, "west")
+        check(mc, ME, (["10.97.128.0/17"], ["203.0.113.41"]))
+        check_order(monitor.events())
+
+
+@pytest.mark.parametrize("hard", [True, False], ids=["kill", "terminate"])
+def test_who_is_first_outlives_a_restart(mc, hard):
+    """The oldest, of equally old ones the first by name, in whatever order
+    they came."""
+    mc.daemon.allow(OVERLAP)
+    mc.api.delete("clusterinfoimports", NAMESPACE, "west")
+    made = {}
+    for name, created in ("b", 3), ("c", 2), ("a", 2), ("d", 1):
+        obj = cluster_info(name, ["203.0.113.4%d" % created],
+                           "10.97.%d.0/24" % created)
+        obj["metadata"]["creationTimestamp"] = (
+            "2026-01-01T00:00:0%dZ" % created)
+        made[name] = obj
+        mc.api.apply(obj)
+    check(mc, ME, (["10.97.1.0/24"], ["203.0.113.41"]),
+          (["10.97.2.0/24"], ["203.0.113.42"]),
+          (["10.97.3.0/24"], ["203.0.113.43"]))
+    made["b"]["spec"]["serviceCIDR"] = "10.97.0.0/16"
+    mc.api.apply(made["b"])
+    check(mc, ME, (["10.97.1.0/24"], ["203.0.113.41"]),
+          (["10.97.2.0/24"], ["203.0.113.42"]), ([], ["203.0.113.43"]))
+    before = mc.daemon.appctl("sync")
+    mc.shim.clear()
+    mc.restart_daemon(hard=hard)
+    assert mc.shim.mods() == []
+    for line in before.splitlines():
+        if "ClusterInfoImport " in line or "(%s):" % line[2:3] in line:
+            assert line in mc.daemon.appctl("sync")
+    assert "10.97.2.0/24 of a" in mc.daemon.appctl("sync")
+
+
+@pytest.mark.parametrize("obj", [
+    objects.node("n3", ["10.97.5.0/24"], ["192.0.2.13"]),
+    objects.node("n3", ["10.10.3.0/24"], ["10.97.5.13"]),
+    objects.service_cidr("kubernetes", ["10.97.4.0/22"])],
+    ids=["pods", "address", "Services"])
+def test_what_this_cluster_gets_later_is_its_own(mc, obj):
+    """The other cluster loses the network with the change that brings it
+    here, and gets it back."""
+    mc.daemon.allow(OVERLAP)
+    check(mc, ME, of(WEST))
+    mc.shim.clear()
+    mc.api.apply(obj)
+    check(mc, ME, ([], WEST[1]))
+    assert [m.what for m in mc.shim.to_switch()].count("commit") == 1
+    mc.api.delete(obj)
+    check(mc, ME, of(WEST))
+
+
+def test_a_gateway_with_an_address_of_this_cluster(mc):
+    """Answers for that address are not for another cluster."""
+    mc.daemon.allow(OVERLAP)
+    own = "203.0.113.21"
+    check(mc, ME, of(WEST))
+    mc.api.apply(objects.node("n3", ["10.10.3.0/24"], [own]))
+    mc.daemon.wait_log("ClusterInfoImport west: gateway %s/32 is not used: "
+                       "an address of Node n3 is in it" % own)
+    check(mc, ME)
+    mc.api.apply(cluster_info("west", [own, "203.0.113.22", "203.0.113.22"],
+                              WEST[2]))
+    check(mc, ME, ([WEST[2]], ["203.0.113.22"]))
 
 
 @pytest.mark.parametrize("network", [PEER_CIDR, "10.10.1.128/25",

@@ -15,7 +15,7 @@ import pytest
 
 from support import churn, churnmc, packets
 from support.attach import pod_mac
-from support.clusterset import ON
+from support.clusterset import ON, POD_TO_POD
 from support.objects import cluster
 from support.rig import GATEWAY, Rig, cookie_of, is_ours
 from support.wait import wait_for
@@ -88,7 +88,7 @@ class Trouble:
             self.churn.step()
 
     def _resource(self):
-        return self.rng.choice(("services", "endpointslices", "nodes"))
+        return self.rng.choice(self.churn.resources)
 
     # The API server.
 
@@ -489,7 +489,8 @@ def run_history(tmp_path, seed, n_steps, others=()):
     members = seed % 2          # Of a cluster set: Gateways and others.
     with Rig(tmp_path, relay=True, antreaProxy=proxy,
              trafficEncapMode=MODES[seed % len(MODES)],
-             **(ON if members else {})) as rig:
+             **(POD_TO_POD if seed % 4 == 1 else ON if members else {})
+             ) as rig:
         rig.ns.ip("addr", "add", UPLINK_V6, "dev", "eth0", "nodad")
         rig.daemon.allow(*churn.EXPECTED)
         rig.api.apply_all(others)

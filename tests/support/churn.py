@@ -113,6 +113,8 @@ class Churn(NodeChurn, churnmc.McChurn):
         self.rng, self.rig, self.api = rng, rig, rig.api
         self.services, self.slices, self.nodes = {}, {}, {}
         self.broken = set()     # (resource, namespace, name)
+        self.resources = ("services", "endpointslices", "nodes") + (
+            ("gateways", "clusterinfoimports") if more else ())
         self.done = []          # What was done, for failure messages.
         self._n_uids = 0
         self._hidden = False

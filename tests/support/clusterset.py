@@ -23,6 +23,8 @@ IMPORTED = "multicluster.antrea.io/imported-service"
 WEST_CIDRS = {4: "10.97.0.0/16", 6: "2001:db8:97::/112"}
 ON = {"featureGates": {"Multicluster": True},
       "multicluster": {"enableGateway": True, "namespace": NAMESPACE}}
+POD_TO_POD = {**ON, "multicluster": {**ON["multicluster"],
+                                     "enablePodToPodConnectivity": True}}
 
 
 def gateway(node, **fields):
