@@ -553,6 +553,7 @@ is_same_node(const struct mc *mc, const struct pipe_node *node)
 {
     return mc->node.gateway_ofport == node->gateway_ofport
            && eth_addr_equals(mc->node.gateway_mac, node->gateway_mac)
+           && mc->node.tunnel_ofport == node->tunnel_ofport
            && mc->node.mc_role == node->mc_role
            && ip_equals(&mc->node.mc_gateway_ip, &node->mc_gateway_ip)
            && ip_equals(&mc->internal_ip, &mc->now.internal_ip);

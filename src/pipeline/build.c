@@ -107,6 +107,16 @@ build_match_dst(struct build *b, const struct ip *ip)
 }
 
 void
+build_match_tunnel_src(struct build *b, const struct ip *ip)
+{
+    if (ip_family(ip) == IP_V4) {
+        match_set_tun_src(&b->match, ip_v4(ip));
+    } else {
+        match_set_tun_ipv6_src(&b->match, &ip->in6);
+    }
+}
+
+void
 build_match_dst_cidr(struct build *b, const struct cidr *cidr)
 {
     struct cidr net = cidr_network(cidr);

@@ -26,8 +26,8 @@
 #include "ofproxyd/pipeline/pipeline.h"
 #include "ofproxyd/pipeline/tables.h"
 
-/* Antrea's three priorities, one between, and two for what is left over; a
- * table's miss flow has 0. */
+/* Antrea's three priorities, one between, one above, and two for what is left
+ * over; a table's miss flow has 0. */
 #define PIPE_PRIO_MISS   0
 #define PIPE_PRIO_LAST   170
 #define PIPE_PRIO_REST   180
@@ -35,6 +35,7 @@
 #define PIPE_PRIO_MIDDLE 195
 #define PIPE_PRIO_NORMAL 200
 #define PIPE_PRIO_HIGH   210
+#define PIPE_PRIO_TOP    220
 
 struct build {
     struct fout *out;
@@ -61,6 +62,8 @@ void build_match_src(struct build *, const struct ip *);
 void build_match_src_cidr(struct build *, const struct cidr *);
 void build_match_dst(struct build *, const struct ip *);
 void build_match_dst_cidr(struct build *, const struct cidr *);
+/* Of what comes by a tunnel, who sent it. */
+void build_match_tunnel_src(struct build *, const struct ip *);
 /* Any number of different fields of one register add up. */
 void build_match_field(struct build *, enum pipe_field, uint32_t value);
 /* Of the field, 'bits' are 1. */

@@ -28,16 +28,27 @@ match_mc(struct build *b)
     match_set_dl_dst(&b->match, pipe_mc_mac());
 }
 
+/* From 'src' only, unless it is NULL. */
 static void
-render_tunnel(const struct pipe_node *node, struct build *b)
+render_arrival(const struct pipe_node *node, const struct ip *src,
+               struct build *b)
 {
-    build_flow(b, PIPE_T_CLASSIFIER, PIPE_PRIO_HIGH);
+    build_flow(b, PIPE_T_CLASSIFIER, src ? PIPE_PRIO_TOP : PIPE_PRIO_HIGH);
+    if (src) {
+        build_match_tunnel_src(b, src);
+    }
     match_set_in_port(&b->match, u16_to_ofp(node->tunnel_ofport));
     match_mc(b);
     build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
     build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
     build_goto(b, PIPE_T_UNSNAT);
     build_done(b);
+}
+
+static void
+render_tunnel(const struct pipe_node *node, struct build *b)
+{
+    render_arrival(node, NULL, b);
 
     /* Only with a tunnel destination: what is for a cluster that this node
      * doesn't know (yet, or any more) has that by which it came, this node's
@@ -178,5 +189,10 @@ mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
         build_match_ct_state(b, CS_REPLY_DIR | CS_TRACKED, 0);
         build_to(node, &peer->tunnel_dst, pipe_mc_mac(), b);
         build_done(b);
+
+        /* As any between clusters: it is there to count them. */
+        if (node->mc_role == PIPE_MC_GATEWAY && node->tunnel_ofport) {
+            render_arrival(node, &peer->gateways[i], b);
+        }
     }
 }

@@ -17,6 +17,8 @@ MAIN_ZONE, SNAT_ZONE = 65520, 65521
 CLASSIFIER, UNSNAT, PRE_ROUTING = 3, 6, 9
 L3, SNAT_MARK, SNAT, L2, COMMIT, OUTPUT = 20, 22, 23, 24, 30, 31
 OUTSIDE = "203.0.113."          # Where gateways of all clusters are.
+ARRIVAL = ("set_field:0x1/0xf->reg0,set_field:0x200/0x200->reg0,goto_table:%d"
+           % UNSNAT)
 FLOW = re.compile(r"table=(\d+), .*?priority=(\d+),?(\S*) actions=(.*)")
 
 
@@ -50,8 +52,7 @@ def node_flows(role, gateway_ip=None):
         return {}
     made = {
         (CLASSIFIER, 210, "in_port=%d,dl_dst=%s" % (TUNNEL, MC_MAC)):
-            "set_field:0x1/0xf->reg0,set_field:0x200/0x200->reg0,"
-            "goto_table:%d" % UNSNAT,
+            ARRIVAL,
         (L2, 200, "reg0=0x10/0xf0,dl_dst=" + MC_MAC):
             "set_field:%s->reg1,set_field:0x200000/0x600000->reg0,"
             "goto_table:%d" % (TUNNEL_HEX, COMMIT),
@@ -76,6 +77,10 @@ def cluster_flows(role, mac, networks, gateways, tunnel_dst, gateway_ip=None):
     made = {(L3, 200, "ip,nw_dst=" + net): way for net in networks}
     made.update({(L3, 200, "ct_state=+rpl+trk,ip,nw_dst=" + address): way
                  for address in gateways})
+    if role == "gateway":
+        made.update({
+            (CLASSIFIER, 220, "tun_src=%s,in_port=%d,dl_dst=%s"
+             % (address, TUNNEL, MC_MAC)): ARRIVAL for address in gateways})
     for net in networks if role == "gateway" else ():
         match = "ct_state=-rpl+trk,%sip,nw_dst=" + net
         made[SNAT_MARK, 210, match % "ct_mark=0/0x20,"] = (

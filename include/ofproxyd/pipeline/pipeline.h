@@ -157,10 +157,10 @@ struct pipe_mc_peer {
 /* The flows of one other cluster.  'object_id' is the caller's, up to
  * OBJECT_ID_MAX.
  *
- * Of the node 'gateway_ofport', 'gateway_mac', 'mc_role' and 'mc_gateway_ip'
- * are used.  Nothing is rendered while the gateway is unknown, nor with
- * PIPE_MC_NONE or without a tunnel destination.  Networks of another family
- * than a gateway's 'mc_gateway_ip' get no other source there. */
+ * Of the node 'gateway_ofport', 'gateway_mac', 'tunnel_ofport', 'mc_role' and
+ * 'mc_gateway_ip' are used.  Nothing is rendered while the gateway is unknown,
+ * nor with PIPE_MC_NONE or without a tunnel destination.  Networks of another
+ * family than a gateway's 'mc_gateway_ip' get no other source there. */
 void pipe_render_mc_peer(const struct pipe_node *, uint32_t object_id,
                          const struct pipe_mc_peer *, struct fout *);
 
