@@ -282,6 +282,17 @@ cmd_nodes(int argc, const char *argv[], void *agent, struct ds *ds,
 }
 
 static int
+cmd_clusters(int argc, const char *argv[], void *agent, struct ds *ds,
+             struct err *err)
+{
+    (void) argc;
+    (void) argv;
+    (void) err;
+    agent_format_clusters(agent, ds);
+    return 0;
+}
+
+static int
 cmd_sync(int argc, const char *argv[], void *agent, struct ds *ds,
          struct err *err)
 {
@@ -356,8 +367,24 @@ static int
 cmd_trace_input(int argc, const char *argv[], void *agent, struct ds *ds,
                 struct err *err)
 {
+    const char *client[] = { argv[1], argc > 3 ? argv[3] : NULL };
+
+    return agent_format_trace(agent, client, argv[2], ds, err);
+}
+
+static int
+cmd_trace_next(int argc, const char *argv[], void *agent, struct ds *ds,
+               struct err *err)
+{
+    struct agent_trace_hop hop = {
+        .port = argv[1],
+        .tunnel_dst = argv[2],
+        .src = argv[3],
+        .target = argv[4],
+    };
+
     (void) argc;
-    return agent_format_trace(agent, argv[1], argv[2], ds, err);
+    return agent_format_trace_next(agent, &hop, ds, err);
 }
 
 static int
@@ -520,9 +547,12 @@ run(const struct setup *setup, const struct args *args)
         { "endpoints", "NAMESPACE/NAME", 1, 1, cmd_endpoints, agent },
         { "flows", "NAMESPACE/NAME", 1, 1, cmd_flows, agent },
         { "nodes", "", 0, 0, cmd_nodes, agent },
+        { "clusters", "", 0, 0, cmd_clusters, agent },
         { "sync", "", 0, 0, cmd_sync, agent },
-        { "trace-input", "CLIENT ADDRESS:PORT[/PROTOCOL]", 2, 2,
+        { "trace-input", "CLIENT ADDRESS:PORT[/PROTOCOL] [PEER]", 2, 3,
           cmd_trace_input, agent },
+        { "trace-next", "PORT PEER CLIENT ADDRESS:PORT/PROTOCOL", 4, 4,
+          cmd_trace_next, agent },
         { "names", "KIND:NUMBER...", 1, 1000, cmd_names, agent },
         { "groups", "NAMESPACE/NAME", 1, 1, cmd_groups, agent },
         { "exit", "", 0, 0, cmd_exit, &stop },

@@ -9,6 +9,7 @@
 #include "learned.h"
 #include "local.h"
 #include "mc.h"
+#include "mccount.h"
 #include "metrics.h"
 #include "net.h"
 #include "ofproxyd/agent/agent.h"
@@ -40,6 +41,7 @@ struct agent {
     struct services *services;
     struct svccidrs *svccidrs;
     struct mc *mc;
+    struct mccount *mccount;
     struct local *local;
     struct net *net;
     struct ways *ways;
@@ -78,6 +80,13 @@ struct agent {
 void agent_run_health(struct agent *);
 void agent_observe_service(const struct model_service *, bool served,
                            void *agent);
+
+/* agent.c: where the objects of multicluster are, or NULL without it. */
+const char *agent_multicluster_ns(const struct cfg *);
+
+/* mcview.c: appends the role between clusters and what is wrong; nothing
+ * without multicluster. */
+void mcview_format(const struct agent *, struct ds *);
 
 /* report.c: true if bridge and host are as they should be. */
 bool agent_in_sync(const struct agent *);

@@ -133,9 +133,8 @@ create_nodeips(struct agent *a)
                 });
 }
 
-/* Returns where the objects of multicluster are, or NULL without it. */
-static const char *
-multicluster_ns(const struct cfg *cfg)
+const char *
+agent_multicluster_ns(const struct cfg *cfg)
 {
     const char *own = getenv("POD_NAMESPACE");
 
@@ -165,7 +164,7 @@ create_kube(struct agent *a, const struct agent_cfg *cfg, struct err *err)
         .tls_server_name = k->tls_server_name,
         .insecure_skip_tls_verify = k->insecure_skip_tls_verify,
         .service_proxy_name = a->cfg->antrea_proxy_service_proxy_name,
-        .multicluster_ns = multicluster_ns(a->cfg),
+        .multicluster_ns = agent_multicluster_ns(a->cfg),
         .seed = cfg->seed,
     };
 
@@ -231,6 +230,7 @@ create_network(struct agent *a, const struct ip *server)
 {
     a->svccidrs = svccidrs_create(a->model, a->cfg, server);
     a->mc = mc_create(a->model, a->cfg, a->svccidrs, a->flowtab);
+    a->mccount = mccount_create();
     a->local = local_create(&(struct local_cfg){
         .model = a->model,
         .flowtab = a->flowtab,
@@ -317,6 +317,7 @@ agent_destroy(struct agent *a)
     flowtab_destroy(a->flowtab);
     net_destroy(a->net);
     mc_destroy(a->mc);
+    mccount_destroy(a->mccount);
     svccidrs_destroy(a->svccidrs);
     services_destroy(a->services);
     nodeips_destroy(a->nodeips);
@@ -610,6 +611,7 @@ agent_run(struct agent *a)
     run_takeover(a); /* What came of it: the next turn may be far. */
     learned_run(a->learned, a->complete && !has_work(a));
     answer_rejects(a);
+    mccount_run(a->mccount, a->mc, a->ofconn);
     host_run(a->host);
     ovsdb_set_gateway_lost(a->ovsdb, host_gateway_is_lost(a->host));
     rules_run(a->rules);
@@ -633,6 +635,7 @@ agent_wait(struct agent *a)
     nodeips_wait(a->nodeips);
     net_wait(a->net);
     stale_wait(a->stale);
+    mccount_wait(a->mccount, a->mc, a->ofconn);
     if (a->pacer.due_ms != LLONG_MAX) {
         poll_timer_wait_until(a->pacer.due_ms);
     }

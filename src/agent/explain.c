@@ -317,7 +317,10 @@ format_verdict(const struct explainer *e, const struct eps_verdict *v,
     if (v->eps.nested && eps_reason_is_used(reason)) {
         format_nested(e, &v->eps);
     } else if (cluster) {
-        ds_put_format(ds, "; in cluster %s", cluster);
+        ds_put_format(ds, "; in cluster %s%s", cluster,
+                      mc_role(e->a->mc) == PIPE_MC_NONE
+                          ? ", to which there is no gateway"
+                          : "");
     }
     ds_put_format(ds, " [%s]\n", v->slice->meta.name);
 }

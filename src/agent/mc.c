@@ -24,25 +24,12 @@ VLOG_DEFINE_THIS_MODULE(multicluster);
 /* Lines about what is left out: there may be thousands of networks. */
 #define MAX_PROBLEMS 50
 
-/* Another cluster, as far as it is used. */
-struct cluster {
-    char *name; /* Of the object. */
-    char *cluster_id;
-    int64_t created_s;
-    uint32_t object_id;
-    struct cidr *cidrs; /* Ascending, none in another one. */
-    size_t n_cidrs;
-    struct ip *gateways; /* At least one if there are networks. */
-    size_t n_gateways;
-    bool rendered;
-};
-
 /* What follows from the objects. */
 struct picture {
     enum pipe_mc_role role;
     char *gateway; /* Name of the active Gateway, NULL if there is none. */
     struct ip gateway_ip, internal_ip; /* Of the active Gateway. */
-    struct cluster *clusters;          /* The first comes first. */
+    struct mc_peer *clusters;          /* The first comes first. */
     size_t n_clusters;
     size_t n_left_out;  /* Networks. */
     struct ds problems; /* A line each, */
@@ -88,7 +75,7 @@ static void
 picture_uninit(struct picture *p)
 {
     for (size_t i = 0; i < p->n_clusters; i++) {
-        struct cluster *c = &p->clusters[i];
+        struct mc_peer *c = &p->clusters[i];
 
         free(c->name);
         free(c->cluster_id);
@@ -174,7 +161,7 @@ struct pass {
 
 /* Notes that 'net' of 'c' is not used. */
 static void
-add_problem(struct picture *p, const struct cluster *c, const char *what,
+add_problem(struct picture *p, const struct mc_peer *c, const char *what,
             const struct cidr *net, const char *why)
 {
     char buf[CIDR_STRLEN];
@@ -210,7 +197,7 @@ is_own(const struct mc *mc, const struct cidr *net, struct ds *why)
 
 /* Notes 'net' of 'c' as one of its networks if it is nobody else's. */
 static void
-judge_cidr(struct pass *pass, const struct cluster *c, const struct cidr *net)
+judge_cidr(struct pass *pass, const struct mc_peer *c, const struct cidr *net)
 {
     struct ds why = DS_EMPTY_INITIALIZER;
     char buf[CIDR_STRLEN];
@@ -235,7 +222,7 @@ judge_cidr(struct pass *pass, const struct cluster *c, const struct cidr *net)
 }
 
 static bool
-has_gateway(const struct cluster *c, const struct ip *ip)
+has_gateway(const struct mc_peer *c, const struct ip *ip)
 {
     for (size_t i = 0; i < c->n_gateways; i++) {
         if (ip_equals(&c->gateways[i], ip)) {
@@ -248,7 +235,7 @@ has_gateway(const struct cluster *c, const struct ip *ip)
 /* What is for a Node or pod of this cluster must not be sent to another
  * one. */
 static void
-judge_gateway(struct pass *pass, struct cluster *c, const struct ip *ip)
+judge_gateway(struct pass *pass, struct mc_peer *c, const struct ip *ip)
 {
     struct ds why = DS_EMPTY_INITIALIZER;
     struct cidr host = { *ip, ip_family(ip) == IP_V4 ? 32 : 128 };
@@ -263,7 +250,7 @@ judge_gateway(struct pass *pass, struct cluster *c, const struct ip *ip)
 
 /* Its networks may be in one another. */
 static void
-take_good(struct pass *pass, struct cluster *c)
+take_good(struct pass *pass, struct mc_peer *c)
 {
     netset_compact(&pass->good);
     netset_merge(&pass->taken, &pass->good);
@@ -280,9 +267,9 @@ add_cluster(struct pass *pass, const struct mc_cluster *obj)
 {
     bool with_pods =
         pass->mc->cfg->multicluster_enable_pod_to_pod_connectivity;
-    struct cluster *c = &pass->p->clusters[pass->p->n_clusters++];
+    struct mc_peer *c = &pass->p->clusters[pass->p->n_clusters++];
 
-    *c = (struct cluster){
+    *c = (struct mc_peer){
         .name = xstrdup(obj->meta.name),
         .cluster_id = xstrdup(obj->cluster_id),
         .created_s = obj->meta.created_s,
@@ -332,10 +319,11 @@ number_clusters(struct picture *p)
     struct idpool *ids = idpool_create(0, OBJECT_ID_MAX);
 
     for (size_t i = 0; i < p->n_clusters; i++) {
-        struct cluster *c = &p->clusters[i];
+        struct mc_peer *c = &p->clusters[i];
 
         ovs_assert(idpool_alloc(ids, stable_hash(c->name, strlen(c->name), 0),
                                 &c->object_id));
+        c->owner = cookie_make(COOKIE_MULTICLUSTER, c->object_id);
     }
     idpool_destroy(ids);
 }
@@ -366,7 +354,7 @@ make_picture(const struct mc *mc, struct picture *p)
 
 /* Is 'a' made into the same flows as 'b', on the same node? */
 static bool
-cluster_equals(const struct cluster *a, const struct cluster *b)
+cluster_equals(const struct mc_peer *a, const struct mc_peer *b)
 {
     return a->object_id == b->object_id && a->created_s == b->created_s
            && a->n_cidrs == b->n_cidrs && a->n_gateways == b->n_gateways
@@ -376,7 +364,7 @@ cluster_equals(const struct cluster *a, const struct cluster *b)
 }
 
 static int
-compare_clusters(const struct cluster *a, const struct cluster *b)
+compare_clusters(const struct mc_peer *a, const struct mc_peer *b)
 {
     return a->created_s != b->created_s ? a->created_s < b->created_s ? -1 : 1
                                         : strcmp(a->name, b->name);
@@ -389,7 +377,7 @@ keep_rendered(const struct picture *old, struct picture *new)
     size_t j = 0;
 
     for (size_t i = 0; i < new->n_clusters; i++) {
-        struct cluster *c = &new->clusters[i];
+        struct mc_peer *c = &new->clusters[i];
 
         while (j < old->n_clusters
                && compare_clusters(&old->clusters[j], c) < 0) {
@@ -483,7 +471,7 @@ mc_seqno(const struct mc *mc)
 /* The bridge. */
 
 static size_t
-want_cluster(const struct mc *mc, const struct cluster *c)
+want_cluster(const struct mc *mc, const struct mc_peer *c)
 {
     struct pipe_mc_peer peer = {
         .cidrs = c->cidrs,
@@ -495,7 +483,7 @@ want_cluster(const struct mc *mc, const struct cluster *c)
                                       : (struct ip){ .in6 = in6addr_any },
     };
     struct flowtab_owner owner = {
-        .id = cookie_make(COOKIE_MULTICLUSTER, c->object_id),
+        .id = c->owner,
         .rank = c->created_s,
     };
     struct fout out = FOUT_INIT;
@@ -524,9 +512,9 @@ want_clusters(struct mc *mc, bool all)
     uint64_t *owners = xmalloc(MAX(n, 1) * sizeof *owners);
 
     for (size_t i = 0; i < n; i++) {
-        struct cluster *c = &mc->now.clusters[i];
+        struct mc_peer *c = &mc->now.clusters[i];
 
-        owners[i] = cookie_make(COOKIE_MULTICLUSTER, c->object_id);
+        owners[i] = c->owner;
         if (all || !c->rendered) {
             changed += want_cluster(mc, c);
             c->rendered = true;
@@ -583,9 +571,9 @@ const char *
 mc_find_owner(const struct mc *mc, uint64_t owner)
 {
     for (size_t i = 0; i < mc->now.n_clusters; i++) {
-        const struct cluster *c = &mc->now.clusters[i];
+        const struct mc_peer *c = &mc->now.clusters[i];
 
-        if (owner == cookie_make(COOKIE_MULTICLUSTER, c->object_id)) {
+        if (owner == c->owner) {
             return c->name;
         }
     }
@@ -596,7 +584,7 @@ const char *
 mc_find_network(const struct mc *mc, const struct ip *ip)
 {
     for (size_t i = 0; i < mc->now.n_clusters; i++) {
-        const struct cluster *c = &mc->now.clusters[i];
+        const struct mc_peer *c = &mc->now.clusters[i];
 
         for (size_t j = 0; j < c->n_cidrs; j++) {
             if (cidr_contains(&c->cidrs[j], ip)) {
@@ -608,27 +596,33 @@ mc_find_network(const struct mc *mc, const struct ip *ip)
 }
 
 bool
-mc_count(const struct mc *mc, struct mc_counts *ret)
+mc_get_state(const struct mc *mc, struct mc_state *ret)
 {
-    ret->n_clusters = mc->now.n_clusters;
-    ret->n_left_out = mc->now.n_left_out;
+    const struct picture *p = &mc->now;
+
+    *ret = (struct mc_state){
+        .role = p->role,
+        .gateway = p->gateway,
+        .gateway_ip = p->gateway_ip,
+        .internal_ip = p->internal_ip,
+        .n_clusters = p->n_clusters,
+        .n_left_out = p->n_left_out,
+        .problems = ds_cstr_ro(&p->problems),
+    };
     return is_on(mc);
 }
 
 void
-mc_for_each(const struct mc *mc,
-            void (*cb)(const char *cluster_id, uint64_t owner, void *aux),
+mc_for_each(const struct mc *mc, void (*cb)(const struct mc_peer *, void *aux),
             void *aux)
 {
     for (size_t i = 0; i < mc->now.n_clusters; i++) {
-        const struct cluster *c = &mc->now.clusters[i];
-
-        cb(c->cluster_id, cookie_make(COOKIE_MULTICLUSTER, c->object_id), aux);
+        cb(&mc->now.clusters[i], aux);
     }
 }
 
-static void
-format_cluster(const struct cluster *c, struct ds *ds)
+void
+mc_format_peer(const struct mc_peer *c, struct ds *ds)
 {
     char buf[CIDR_STRLEN];
 
@@ -636,7 +630,8 @@ format_cluster(const struct cluster *c, struct ds *ds)
     for (size_t i = 0; i < c->n_cidrs; i++) {
         ds_put_format(ds, " %s", cidr_to_string(&c->cidrs[i], buf));
     }
-    ds_put_cstr(ds, " by");
+    ds_put_cstr(ds, c->n_cidrs ? "" : " no network,");
+    ds_put_cstr(ds, c->n_gateways ? " by" : " no gateway");
     for (size_t i = 0; i < c->n_gateways; i++) {
         ds_put_format(ds, " %s", ip_to_string(&c->gateways[i], buf));
     }
@@ -644,30 +639,21 @@ format_cluster(const struct cluster *c, struct ds *ds)
 }
 
 void
-mc_format(const struct mc *mc, struct ds *ds)
+mc_format_role(const struct mc_state *state, struct ds *ds)
 {
     static const char *const roles[] = {
         [PIPE_MC_NONE] = "no gateway",
         [PIPE_MC_REGULAR] = "regular node",
         [PIPE_MC_GATEWAY] = "gateway",
     };
-    const struct picture *p = &mc->now;
     char buf[IP_STRLEN];
 
-    if (!is_on(mc)) {
-        return;
+    ds_put_format(ds, "multicluster: %s", roles[state->role]);
+    if (state->gateway) {
+        ds_put_format(ds, "; Gateway %s, for other clusters %s",
+                      state->gateway, ip_to_string(&state->gateway_ip, buf));
+        ds_put_format(ds, ", for nodes %s",
+                      ip_to_string(&state->internal_ip, buf));
     }
-    ds_put_format(ds, "multicluster: %s", roles[p->role]);
-    if (p->gateway) {
-        ds_put_format(ds, "; Gateway %s, for other clusters %s", p->gateway,
-                      ip_to_string(&p->gateway_ip, buf));
-        ds_put_format(ds, ", for nodes %s\n",
-                      ip_to_string(&p->internal_ip, buf));
-    } else {
-        ds_put_char(ds, '\n');
-    }
-    for (size_t i = 0; i < p->n_clusters; i++) {
-        format_cluster(&p->clusters[i], ds);
-    }
-    ds_put_cstr(ds, ds_cstr_ro(&p->problems));
+    ds_put_format(ds, ", other clusters: %" PRIuSIZE "\n", state->n_clusters);
 }

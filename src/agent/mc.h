@@ -57,21 +57,39 @@ const char *mc_find_owner(const struct mc *, uint64_t owner);
  * NULL. */
 const char *mc_find_network(const struct mc *, const struct ip *ip);
 
-/* What there is to count. */
-struct mc_counts {
+/* Another cluster, as far as it is used. */
+struct mc_peer {
+    char *name; /* Of the object. */
+    char *cluster_id;
+    int64_t created_s;
+    uint32_t object_id;
+    uint64_t owner;     /* In the flow table. */
+    struct cidr *cidrs; /* Ascending, none in another one. */
+    size_t n_cidrs;
+    struct ip *gateways; /* At least one if there are networks. */
+    size_t n_gateways;
+    bool rendered;
+};
+
+/* Calls 'cb' for each other cluster. */
+void mc_for_each(const struct mc *,
+                 void (*cb)(const struct mc_peer *, void *aux), void *aux);
+
+/* What there is; valid until the next mc_run(). */
+struct mc_state {
+    enum pipe_mc_role role;
+    const char *gateway; /* Name of the active Gateway, NULL if there is
+                          * none... */
+    struct ip gateway_ip, internal_ip; /* ...and its addresses. */
     size_t n_clusters;
-    size_t n_left_out; /* Networks that are not used. */
+    size_t n_left_out;    /* Networks that are not used. */
+    const char *problems; /* A line each. */
 };
 /* Returns false without multicluster. */
-bool mc_count(const struct mc *, struct mc_counts *ret);
+bool mc_get_state(const struct mc *, struct mc_state *ret);
 
-/* Calls 'cb' for each other cluster with its owner in the flow table. */
-void mc_for_each(const struct mc *,
-                 void (*cb)(const char *cluster_id, uint64_t owner, void *aux),
-                 void *aux);
-
-/* Appends the role, a line for each other cluster, and what is left out;
- * nothing without multicluster. */
-void mc_format(const struct mc *, struct ds *);
+/* Appends the role, in one line; another cluster, in one line. */
+void mc_format_role(const struct mc_state *, struct ds *);
+void mc_format_peer(const struct mc_peer *, struct ds *);
 
 #endif /* src/agent/mc.h */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
 /* Metrics of other clusters. */
 
 #include <util.h>
@@ -7,44 +8,54 @@
 #include "metrics.h"
 
 struct walk {
-    const struct metrics *metrics;
-    struct ds *ds;
+    const struct agent *agent;
+    enum pipe_mc_role role;
     enum metric_id id;
+    struct ds *ds;
 };
 
 static void
-put_cluster(const char *cluster_id, uint64_t owner, void *walk_)
+put_peer(const struct mc_peer *peer, void *walk_)
 {
+    static const char *const directions[] = {
+        [MCCOUNT_SENT] = "sent",
+        [MCCOUNT_RECEIVED] = "received",
+    };
     const struct walk *w = walk_;
-    const struct metric_label label = { "cluster", cluster_id };
-    uint64_t sum = 0;
 
-    for (size_t i = 0; i < w->metrics->n_flows; i++) {
-        const struct ofconn_flow_stats *f = &w->metrics->flows[i];
+    for (int dir = 0; dir < N_MCCOUNT_DIRS; dir++) {
+        struct mccount_total total =
+            mccount_get(w->agent->mccount, peer->owner, dir);
+        const struct metric_label labels[] = {
+            { "cluster", peer->cluster_id },
+            { "direction", directions[dir] },
+        };
 
-        if (f->cookie == owner) {
-            sum += w->id == METRIC_MC_PACKETS ? f->n_packets : f->n_bytes;
+        if (dir == MCCOUNT_SENT || w->role == PIPE_MC_GATEWAY) {
+            metrics_put(w->ds, w->id, labels, ARRAY_SIZE(labels),
+                        (double) (w->id == METRIC_MC_PACKETS ? total.n_packets
+                                                             : total.n_bytes));
         }
     }
-    metrics_put(w->ds, w->id, &label, 1, (double) sum);
 }
 
 void
 metrics_put_multicluster(const struct agent *a, struct ds *ds)
 {
-    struct walk w = { .metrics = &a->metrics, .ds = ds };
-    struct mc_counts counts;
+    struct walk w = { .agent = a, .ds = ds };
+    struct mc_state state;
 
-    if (!mc_count(a->mc, &counts)) {
+    if (!mc_get_state(a->mc, &state)) {
         return;
     }
-    metrics_put_one(ds, METRIC_MC_GATEWAY, mc_role(a->mc) == PIPE_MC_GATEWAY);
-    metrics_put_one(ds, METRIC_MC_CLUSTERS, (double) counts.n_clusters);
-    metrics_put_one(ds, METRIC_MC_LEFT_OUT, (double) counts.n_left_out);
+    w.role = state.role;
+    metrics_put_one(ds, METRIC_MC_GATEWAY, state.role == PIPE_MC_GATEWAY);
+    metrics_put_one(ds, METRIC_MC_CLUSTERS, (double) state.n_clusters);
+    metrics_put_one(ds, METRIC_MC_LEFT_OUT, (double) state.n_left_out);
     w.id = METRIC_MC_PACKETS;
     metrics_begin(ds, w.id);
-    mc_for_each(a->mc, put_cluster, &w);
+    mc_for_each(a->mc, put_peer, &w);
     w.id = METRIC_MC_BYTES;
     metrics_begin(ds, w.id);
-    mc_for_each(a->mc, put_cluster, &w);
+    mc_for_each(a->mc, put_peer, &w);
 }

@@ -318,7 +318,7 @@ put_own(const struct agent *a, struct ds *ds)
                          &a->metrics.turn);
 }
 
-/* Counters of groups, and of flows to other clusters. */
+/* Counters of groups. */
 
 static int
 compare_groups(const void *a_, const void *b_)
@@ -329,39 +329,17 @@ compare_groups(const void *a_, const void *b_)
 }
 
 static void
-ask(struct agent *a)
-{
-    struct mc_counts counts;
-
-    /* First what is not waited for: when the groups' have come, so have
-     * these. */
-    if (mc_count(a->mc, &counts) && counts.n_clusters) {
-        ofconn_ask_flow_stats(a->ofconn, PIPE_T_L3_FORWARDING,
-                              cookie_make(COOKIE_MULTICLUSTER, 0),
-                              ~(uint64_t) UINT32_MAX);
-    }
-    ofconn_ask_group_stats(a->ofconn);
-}
-
-static void
 take(struct agent *a)
 {
     struct metrics *m = &a->metrics;
     size_t n;
     struct ofconn_group_stats *groups = ofconn_take_group_stats(a->ofconn, &n);
-    struct ofconn_flow_stats *flows;
 
     if (groups) {
         qsort(groups, n, sizeof *groups, compare_groups);
         free(m->groups);
         m->groups = groups;
         m->n_groups = n;
-    }
-    flows = ofconn_take_flow_stats(a->ofconn, &n);
-    if (flows) {
-        free(m->flows);
-        m->flows = flows;
-        m->n_flows = n;
     }
 }
 
@@ -387,7 +365,7 @@ agent_format_metrics(struct agent *a, struct ds *ds)
     if (!ofconn_awaits_group_stats(a->ofconn)
         && (!m->asked_ms || time_msec() >= m->asked_ms + ASK_EVERY_MS)) {
         m->asked_ms = time_msec();
-        ask(a);
+        ofconn_ask_group_stats(a->ofconn);
     }
     if (!agent_metrics_ready(a)) {
         return false;

@@ -64,7 +64,6 @@ metrics_uninit(struct metrics *m)
     }
     free(m->triggers);
     free(m->groups);
-    free(m->flows);
 }
 
 void

@@ -41,10 +41,6 @@ struct metrics {
     struct ofconn_group_stats *groups;
     size_t n_groups;
     long long int asked_ms; /* When they were asked for last, or 0. */
-
-    /* Counters of flows to other clusters, in no order. */
-    struct ofconn_flow_stats *flows;
-    size_t n_flows;
 };
 
 /* 'start_ns' is now. */

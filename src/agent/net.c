@@ -688,6 +688,21 @@ net_find_owner(const struct net *n, uint64_t owner)
     return node ? node->name : NULL;
 }
 
+const char *
+net_find_by_address(const struct net *n, const struct ip *ip)
+{
+    const struct net_node *node;
+
+    HMAP_FOR_EACH (node, hmap_node, &n->nodes) {
+        for (size_t i = 0; i < node->n_peers; i++) {
+            if (ip_equals(&node->peers[i].via, ip)) {
+                return node->name;
+            }
+        }
+    }
+    return NULL;
+}
+
 void
 net_format(const struct net *n, struct ds *ds)
 {

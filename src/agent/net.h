@@ -86,6 +86,10 @@ void net_for_each_route(const struct net *,
  * NULL. */
 const char *net_find_owner(const struct net *, uint64_t owner);
 
+/* Returns the name of the other node whose transport address 'ip' is, or
+ * NULL. */
+const char *net_find_by_address(const struct net *, const struct ip *ip);
+
 /* Appends mode, MTU and the state of the transport link. */
 void net_format(const struct net *, struct ds *);
 

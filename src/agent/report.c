@@ -304,7 +304,7 @@ format_parts(const struct agent *a, struct ds *ds)
     local_format(a->local, ds);
     net_format(a->net, ds);
     svccidrs_format(a->svccidrs, ds);
-    mc_format(a->mc, ds);
+    mcview_format(a, ds);
     takeover_format(a->takeover, ds);
     ds_put_cstr(ds, "host: ");
     host_format_state(a->host, ds);

@@ -28,7 +28,8 @@ struct sender {
     uint16_t in_port;
     struct eth_addr src_mac, dst_mac;
     struct ip src;
-    bool on_host; /* The host sees the packet first. */
+    bool on_host;         /* The host sees the packet first. */
+    struct ip tunnel_src; /* It comes by the tunnel, from there; or "::". */
 };
 
 /* Arguments. */
@@ -198,6 +199,96 @@ find_sender(const struct agent *a, const char *client, enum ip_family family,
     return send_from_pod(pod, family, ret, err);
 }
 
+/* Tunnels. */
+
+/* How 'ip' names who is at the other end of a tunnel. */
+struct end {
+    const char *node;    /* Name of a Node of this cluster, or NULL. */
+    const char *cluster; /* ID of another cluster of which it is a gateway, or
+                          * NULL. */
+    const struct ip *ip;
+};
+
+static void
+find_gateway(const struct mc_peer *peer, void *end_)
+{
+    struct end *end = end_;
+
+    for (size_t i = 0; i < peer->n_gateways && !end->cluster; i++) {
+        if (ip_equals(&peer->gateways[i], end->ip)) {
+            end->cluster = peer->cluster_id;
+        }
+    }
+}
+
+static struct end
+find_end(const struct agent *a, const struct ip *ip)
+{
+    struct end end = { .ip = ip };
+    struct mc_state mc;
+
+    end.node = net_find_by_address(a->net, ip);
+    if (mc_get_state(a->mc, &mc)) {
+        if (!end.node && mc.gateway && ip_equals(&mc.internal_ip, ip)) {
+            end.node = mc.gateway;
+        }
+        mc_for_each(a->mc, find_gateway, &end);
+    }
+    return end;
+}
+
+static void
+put_end(const struct end *end, struct ds *ds)
+{
+    char ip[IP_STRLEN];
+
+    ds_put_cstr(ds, ip_to_string(end->ip, ip));
+    if (end->cluster) {
+        ds_put_format(ds, ", a gateway of cluster %s", end->cluster);
+    } else if (end->node) {
+        ds_put_format(ds, ", Node %s", end->node);
+    } else {
+        ds_put_cstr(ds, ", no node or gateway that is known");
+    }
+}
+
+/* Nodes of this cluster send what is for another one as that one would. */
+static bool
+is_between_clusters(const struct agent *a, const struct end *from,
+                    const struct target *target)
+{
+    return !from->node || mc_find_network(a->mc, &target->ip);
+}
+
+static int
+find_tunnel_sender(const struct agent *a, const char *const client[2],
+                   const struct target *target, struct sender *ret,
+                   struct err *err)
+{
+    const struct ovsdb_state *db = ovsdb_state(a->ovsdb);
+    struct end from = { .ip = &ret->tunnel_src };
+
+    if (ip_from_string(client[0], &ret->src)
+        || ip_from_string(client[1], &ret->tunnel_src)
+        || ip_family(&ret->src) != ip_family(&target->ip)) {
+        err_set(err, "what comes by the tunnel has an address, of the "
+                     "target's family, and another node's or gateway's");
+        return EINVAL;
+    } else if (!db->tunnel_ofport) {
+        err_set(err, "the bridge has no tunnel port");
+        return ENOENT;
+    }
+    from = find_end(a, &ret->tunnel_src);
+    ret->in_port = db->tunnel_ofport;
+    ret->src_mac = pipe_virtual_mac();
+    ret->dst_mac = is_between_clusters(a, &from, target) ? pipe_mc_mac()
+                                                         : pipe_virtual_mac();
+    ds_put_format(&ret->name, "%s, by the tunnel port %u from ", client[0],
+                  ret->in_port);
+    put_end(&from, &ret->name);
+    return 0;
+}
+
 /* What the host makes of an address of its own. */
 
 struct find_ctx {
@@ -275,11 +366,18 @@ format_flow(const struct sender *s, const struct target *t, struct ds *ds)
     const char *proto = flow_proto(t->proto), *ip = v6 ? "ipv6" : "nw";
     char src[IP_STRLEN], dst[IP_STRLEN];
 
+    ds_put_format(ds, "flow: in_port=%u,", s->in_port);
+    if (!ip_is_none(&s->tunnel_src)) {
+        ds_put_format(ds, "%s=%s,",
+                      ip_family(&s->tunnel_src) == IP_V6 ? "tun_ipv6_src"
+                                                         : "tun_src",
+                      ip_to_string(&s->tunnel_src, src));
+    }
     ds_put_format(ds,
-                  "flow: in_port=%u,%s%s,dl_src=" ETH_ADDR_FMT
-                  ",dl_dst=" ETH_ADDR_FMT ",%s_src=%s,%s_dst=%s,%s_src=%d,"
+                  "%s%s,dl_src=" ETH_ADDR_FMT ",dl_dst=" ETH_ADDR_FMT
+                  ",%s_src=%s,%s_dst=%s,%s_src=%d,"
                   "%s_dst=%u,nw_ttl=64\n",
-                  s->in_port, proto, v6 ? "6" : "", ETH_ADDR_ARGS(s->src_mac),
+                  proto, v6 ? "6" : "", ETH_ADDR_ARGS(s->src_mac),
                   ETH_ADDR_ARGS(s->dst_mac), ip, ip_to_string(&s->src, src),
                   ip, ip_to_string(&t->ip, dst), proto, CLIENT_PORT, proto,
                   t->port);
@@ -299,12 +397,14 @@ format_trace(const struct agent *a, struct sender *s, struct target *t,
                       "the packet comes to the bridge\n",
                       ip_to_string(&t->ip, ip));
     }
-    s->dst_mac = next_hop(a, s, t);
+    if (ip_is_none(&s->tunnel_src)) {
+        s->dst_mac = next_hop(a, s, t);
+    }
     format_flow(s, t, ds);
 }
 
 int
-agent_format_trace(const struct agent *a, const char *client,
+agent_format_trace(const struct agent *a, const char *const client[2],
                    const char *target, struct ds *ds, struct err *err)
 {
     struct sender sender = { .name = DS_EMPTY_INITIALIZER };
@@ -317,8 +417,10 @@ agent_format_trace(const struct agent *a, const char *client,
                 "\"%.80s\" is no ADDRESS:PORT[/PROTOCOL], such as "
                 "10.96.0.10:80, [2001:db8::10]:53/UDP",
                 target);
+    } else if (client[1]) {
+        error = find_tunnel_sender(a, client, &t, &sender, err);
     } else {
-        error = find_sender(a, client, ip_family(&t.ip), &sender, err);
+        error = find_sender(a, client[0], ip_family(&t.ip), &sender, err);
     }
     if (!error) {
         format_trace(a, &sender, &t, ds);
@@ -326,6 +428,65 @@ agent_format_trace(const struct agent *a, const char *client,
     ds_destroy(&sender.name);
     free(copy);
     return error;
+}
+
+/* The next node. */
+
+/* Appends where to go on from a tunnel to 'to', and how. */
+static void
+format_next(const struct agent *a, const char *src, const struct target *t,
+            const struct end *to, struct ds *ds)
+{
+    const char *cluster = mc_find_network(a->mc, &t->ip);
+    enum ip_family family = ip_family(to->ip);
+    const struct ip *self = to->cluster
+                                ? mc_gateway_ip(a->mc)
+                                : &net_uplink(a->net)->addrs[family].ip;
+    bool v6 = ip_family(&t->ip) == IP_V6;
+    char ip[IP_STRLEN];
+
+    ds_put_cstr(ds, "to: ");
+    put_end(to, ds);
+    if (cluster && !to->cluster) {
+        ds_put_format(ds, ", which sends it on to cluster %s", cluster);
+    }
+    ds_put_format(ds, "\nnext: on %s %s: ofproxyctl trace %s ",
+                  to->cluster ? "the gateway" : "Node",
+                  to->cluster ? ip_to_string(to->ip, ip) : to->node, src);
+    ds_put_format(ds, "%s%s%s:%u/%s", v6 ? "[" : "", ip_to_string(&t->ip, ip),
+                  v6 ? "]" : "", t->port, proto_name(t->proto));
+    ds_put_format(ds, " %s\n", ip_to_string(self, ip));
+}
+
+int
+agent_format_trace_next(const struct agent *a,
+                        const struct agent_trace_hop *hop, struct ds *ds,
+                        struct err *err)
+{
+    struct target target;
+    struct ip to, src;
+    uint16_t port;
+    char *copy = xstrdup(hop->target);
+    bool bad = parse_port(hop->port, &port) || parse_target(copy, &target)
+               || ip_from_string(hop->tunnel_dst, &to)
+               || ip_from_string(hop->src, &src);
+
+    free(copy);
+    if (bad) {
+        err_set(err, "no port, or no addresses");
+        return EINVAL;
+    } else if (port == ovsdb_state(a->ovsdb)->tunnel_ofport) {
+        struct end end = find_end(a, &to);
+
+        if (end.node || end.cluster) {
+            format_next(a, hop->src, &target, &end, ds);
+        } else {
+            ds_put_cstr(ds, "to: ");
+            put_end(&end, ds);
+            ds_put_char(ds, '\n');
+        }
+    }
+    return 0;
 }
 
 /* Names. */

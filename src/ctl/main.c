@@ -48,6 +48,7 @@ run_trace(const struct args *args, const char *daemon, struct err *err)
             .vswitchd = args->vswitchd,
             .client = args->word[1],
             .target = args->word[2],
+            .peer = args->n > 3 ? args->word[3] : NULL,
         },
         err);
 }
@@ -66,15 +67,21 @@ static const struct command commands[] = {
     { "explain", "NAMESPACE/NAME",
       "what is served, and why other addresses and endpoints aren't", 1, 1,
       NULL },
-    { "trace", "CLIENT ADDRESS:PORT[/PROTOCOL]",
+    { "trace", "CLIENT ADDRESS:PORT[/PROTOCOL] [PEER]",
       "what becomes of a new connection; CLIENT is NAMESPACE/POD or\n"
       "                       the address of a pod of this node, \"host\", or "
-      "an address outside",
-      2, 2, run_trace },
+      "an address outside;\n"
+      "                       with PEER any address, by the tunnel from that "
+      "address of a node\n"
+      "                       or of another cluster's gateway",
+      2, 3, run_trace },
     { "counters", "NAMESPACE/NAME", "connections by endpoint", 1, 1,
       run_counters },
     { "flows", "NAMESPACE/NAME", "its flows and groups", 1, 1, NULL },
     { "nodes", "", "the other nodes", 0, 0, NULL },
+    { "clusters", "",
+      "the other clusters, what is exchanged with each, and what is wrong", 0,
+      0, NULL },
     { "sync", "", "whether all is in order, and what isn't", 0, 0, NULL },
 };
 

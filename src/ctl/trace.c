@@ -36,7 +36,9 @@ struct trace {
     uint32_t group;      /* The last one that was executed; 0: none. */
     bool no_live_bucket; /* There the trace ends. */
     bool external;       /* ToExternal was set. */
-    struct ds out;       /* Where the last packet leaves. */
+    struct ds out;       /* Where the last packet leaves, */
+    uint32_t out_port;   /* the number of that port, */
+    struct ds packet;    /* and what it is then, as a flow. */
     bool rejected;       /* It goes to ofproxyd. */
 };
 
@@ -86,6 +88,33 @@ put_flow_words(const struct trace *t, const char *line, struct ds *ds)
 }
 
 static void
+put_output(struct trace *t, uint32_t ofport, struct ds *ds)
+{
+    char word[32];
+
+    snprintf(word, sizeof word, "port:%" PRIu32, ofport);
+    put_name(t, word, ds);
+    ds_clear(&t->out);
+    ds_put_cstr(&t->out, ds_cstr(ds));
+    t->out_port = ofport;
+}
+
+/* Takes what the packet is, from a line that tells it. */
+static bool
+put_packet(struct trace *t, const char *line)
+{
+    const char *flow = !strncmp(line, "Flow: ", 6)          ? line + 6
+                       : !strncmp(line, "Final flow: ", 12) ? line + 12
+                                                            : NULL;
+
+    if (flow && strcmp(flow, "unchanged")) {
+        ds_clear(&t->packet);
+        ds_put_cstr(&t->packet, flow);
+    }
+    return flow != NULL;
+}
+
+static void
 put_line_words(struct trace *t, const char *line, struct ds *ds)
 {
     char word[32];
@@ -102,14 +131,16 @@ put_line_words(struct trace *t, const char *line, struct ds *ds)
         t->no_live_bucket = true;
         ds_put_cstr(ds, "the datapath chooses by a hash of the packet");
     } else if (words_scan(line, "-> output port is ", &n)) {
-        snprintf(word, sizeof word, "port:%" PRIu32, n);
-        put_name(t, word, ds);
-        ds_clear(&t->out);
-        ds_put_cstr(&t->out, ds_cstr(ds));
+        put_output(t, n, ds);
+    } else if (!strcmp(line, "IN_PORT")
+               && words_scan(t->flow, "in_port=", &n)) {
+        put_output(t, n, ds);
+    } else if (!strcmp(line, ">> Not tunneling to our own address")) {
+        ds_put_cstr(ds, "in traces behind ct(); packets are sent");
     } else if (!strncmp(line, "controller(", 11)) {
         t->rejected = true;
         ds_put_cstr(ds, "to ofproxyd");
-    } else {
+    } else if (!put_packet(t, line)) {
         words_put_action(line, ds);
         t->external |= strstr(ds_cstr(ds), "ToExternalAddress=YES") != NULL;
     }
@@ -161,6 +192,8 @@ trace_flow(struct trace *t, const char *flow, bool established,
         t->group = 0;
         t->no_live_bucket = t->rejected = false;
         ds_clear(&t->out);
+        ds_clear(&t->packet);
+        t->out_port = 0;
         print_words(t, answer);
         free(answer);
     }
@@ -285,6 +318,92 @@ trace_later(struct trace *t, struct err *err)
     return error;
 }
 
+/* Returns the value of a field of 'flow', the caller's to free(), or NULL. */
+static char *
+get_value(const char *flow, const char *field)
+{
+    size_t n = strlen(field);
+
+    for (const char *p = flow; *p;) {
+        size_t len = strcspn(p, ",");
+
+        if (len > n && !strncmp(p, field, n) && p[n] == '=') {
+            return xmemdup0(p + n + 1, len - n - 1);
+        }
+        p += len + (p[len] == ',');
+    }
+    return NULL;
+}
+
+/* The same of whichever of two fields is there and isn't 'none'. */
+static char *
+get_address(const char *flow, const char *v4, const char *v6)
+{
+    char *value = get_value(flow, v4);
+
+    if (!value || !strcmp(value, "0.0.0.0")) {
+        free(value);
+        value = get_value(flow, v6);
+    }
+    return value;
+}
+
+/* "TCP", say. */
+static const char *
+get_proto(const struct trace *t)
+{
+    return strstr(t->flow, "tcp_dst=")   ? "TCP"
+           : strstr(t->flow, "udp_dst=") ? "UDP"
+                                         : "SCTP";
+}
+
+static void
+print_answer(const char *answer)
+{
+    char *to = ask_value(answer, "to");
+    char *next = ask_value(answer, "next");
+
+    if (to) {
+        printf("To: %s\n", to);
+    }
+    if (next) {
+        printf("Next, %s\n", next);
+    }
+    free(to);
+    free(next);
+}
+
+/* Where a tunnel leads to, and how to go on there. */
+static void
+print_next(const struct trace *t)
+{
+    const char *flow = ds_cstr_ro(&t->packet);
+    char *peer = get_address(flow, "tun_dst", "tun_ipv6_dst");
+    char *src = get_address(flow, "nw_src", "ipv6_src");
+    char *dst = get_address(flow, "nw_dst", "ipv6_dst");
+    char *port = get_value(flow, "tp_dst");
+    char ofport[12], *answer = NULL;
+    struct err err;
+
+    if (peer && src && dst && port) {
+        bool v6 = strchr(dst, ':') != NULL;
+        char *target = xasprintf("%s%s%s:%s/%s", v6 ? "[" : "", dst,
+                                 v6 ? "]" : "", port, get_proto(t));
+        const char *argv[] = { "trace-next", ofport, peer, src, target, NULL };
+
+        snprintf(ofport, sizeof ofport, "%" PRIu32, t->out_port);
+        if (!ask(t->cfg->daemon, argv, &answer, &err)) {
+            print_answer(answer);
+            free(answer);
+        }
+        free(target);
+    }
+    free(peer);
+    free(src);
+    free(dst);
+    free(port);
+}
+
 static void
 print_result(struct trace *t)
 {
@@ -294,6 +413,7 @@ print_result(struct trace *t)
         puts("Result: rejected by ofproxyd (TCP RST, or port unreachable)");
     } else if (t->out.length) {
         printf("Result: leaves by %s\n", ds_cstr(&t->out));
+        print_next(t);
     } else {
         puts("Result: dropped");
     }
@@ -330,8 +450,13 @@ read_input(struct trace *t, const char *answer, struct err *err)
 int
 trace_run(const struct trace_cfg *cfg, struct err *err)
 {
-    const char *argv[] = { "trace-input", cfg->client, cfg->target, NULL };
-    struct trace t = { .cfg = cfg, .out = DS_EMPTY_INITIALIZER };
+    const char *argv[] = { "trace-input", cfg->client, cfg->target, cfg->peer,
+                           NULL };
+    struct trace t = {
+        .cfg = cfg,
+        .out = DS_EMPTY_INITIALIZER,
+        .packet = DS_EMPTY_INITIALIZER,
+    };
     char *answer;
     int error = ask(cfg->daemon, argv, &answer, err);
 
@@ -349,6 +474,7 @@ trace_run(const struct trace_cfg *cfg, struct err *err)
         print_result(&t);
     }
     ds_destroy(&t.out);
+    ds_destroy(&t.packet);
     free(answer);
     free(t.vswitchd);
     free(t.bridge);

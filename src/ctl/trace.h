@@ -9,7 +9,9 @@
 struct trace_cfg {
     const char *daemon;          /* Control socket of ofproxyd. */
     const char *vswitchd;        /* That of ovs-vswitchd; NULL: found. */
-    const char *client, *target; /* As agent_format_trace() takes them. */
+
+    /* As agent_format_trace() takes them; 'peer' is its 'client[1]'. */
+    const char *client, *target, *peer;
 };
 
 /* Traces and prints.  Returns 0, or a positive errno value with 'err'. */

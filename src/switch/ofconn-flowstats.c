@@ -35,15 +35,18 @@ ofconn_ask_flow_stats(struct ofconn *c, uint8_t table, uint64_t cookie,
     }
 }
 
-struct ofconn_flow_stats *
-ofconn_take_flow_stats(struct ofconn *c, size_t *ret_n)
+bool
+ofconn_take_flow_stats(struct ofconn *c, struct ofconn_flow_stats **ret,
+                       size_t *ret_n)
 {
-    struct ofconn_flow_stats *stats = c->flows.last;
+    bool fresh = c->flows.fresh;
 
+    *ret = c->flows.last;
     *ret_n = c->flows.n_last;
     c->flows.last = NULL;
     c->flows.n_last = 0;
-    return stats;
+    c->flows.fresh = false;
+    return fresh;
 }
 
 static void
@@ -57,6 +60,8 @@ add(struct ofconn_flows *f, const struct ofputil_flow_stats *fs)
     }
     f->new[f->n_new++] = (struct ofconn_flow_stats){
         .cookie = ntohll(fs->cookie),
+        .id = (uint64_t) match_hash(&fs->match, fs->priority) << 32
+              | match_hash(&fs->match, ~fs->priority),
         .n_packets = fs->packet_count,
         .n_bytes = fs->byte_count,
     };
@@ -90,6 +95,7 @@ ofconn_flowstats_recv(struct ofconn *c, struct ofpbuf *msg)
         free(f->last);
         f->last = f->new;
         f->n_last = f->n_new;
+        f->fresh = true;
         f->new = NULL;
         f->n_new = f->allocated = 0;
         f->xid = 0;

@@ -159,8 +159,9 @@ struct ofconn_flows {
     long long int due_ms;          /* When it is given up. */
     struct ofconn_flow_stats *new; /* Of the parts that have come. */
     size_t n_new, allocated;
-    struct ofconn_flow_stats *last; /* The last whole answer. */
+    struct ofconn_flow_stats *last; /* The last whole answer... */
     size_t n_last;
+    bool fresh; /* ...which nobody has taken yet. */
 };
 
 /* Packets that are kept.  More are dropped: they come faster than they are

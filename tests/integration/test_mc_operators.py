@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from support import clusterset, ctl, httpclient, objects, packets
+from support import apistore, clusterset, ctl, httpclient, objects, packets
 from support.objects import endpoint, slice_
 from support.ovs import pod_mac
 from support.rig import NODE_IP, Rig, own_node
@@ -48,12 +48,112 @@ def _rig(tmp_path):
     rig.check_quiet()
 
 
-def test_sync_tells_the_role_and_other_clusters(rig):
-    """And what is left out, which is in the log as well."""
-    text = rig.daemon.appctl("sync")
-    assert ("multicluster: gateway; Gateway n1, for other clusters %s"
-            % NODE_IP in text)
-    assert "  west (west): 10.97.0.0/16 by 198.51.100.1, id " in text
+def clusters(rig):
+    """The lines of `clusters`."""
+    return ctl.output(rig, "clusters").splitlines()
+
+
+def await_flaw(rig, *lines):
+    """Waits until `clusters` and `sync` both tell of these."""
+    wait_for(lambda: all(set(lines) <= set(text.splitlines()) for text in (
+        ctl.output(rig, "clusters"), rig.daemon.appctl("sync"))), 10,
+        "the lines %s" % (lines,), lambda: ctl.output(rig, "clusters"))
+
+
+def test_clusters_tells_the_role_and_other_clusters(rig):
+    """The role in `sync`, too; nothing is wrong."""
+    role = ("multicluster: gateway; Gateway n1, for other clusters %s, for "
+            "nodes %s, other clusters: 1" % (NODE_IP, NODE_IP))
+    first, cluster, counts, _ = clusters(rig)
+    assert first == role
+    assert cluster.startswith(
+        "  west (west): 10.97.0.0/16 by 198.51.100.1, id ")
+    assert counts == ("    sent: 0 packets, 0 bytes; received: 0 packets, "
+                      "0 bytes")
+    lines = rig.daemon.appctl("sync").splitlines()
+    after = lines[lines.index(role) + 1]
+    assert not after.startswith("  "), after
+
+
+def test_what_is_wrong_with_the_gateway_is_told(rig):
+    """No Gateway; of a Node that isn't there; of another one; addresses that
+    are not its own."""
+    rig.api.delete("gateways", clusterset.NAMESPACE, "n1")
+    await_flaw(rig, "multicluster: no gateway, other clusters: 1",
+               "  no Gateway in namespace multicluster: nothing is exchanged "
+               "with other clusters")
+    assert ("10.97.0.10:80: used; in cluster west, to which there is no "
+            "gateway [" in rig.daemon.appctl("explain", "ns1/svc-web"))
+    other = {**gateway(), "metadata": {**gateway()["metadata"],
+                                       "name": "n2"}}
+    rig.api.apply(other)
+    await_flaw(rig, "  there is no Node n2, that the Gateway names")
+    rig.api.apply(objects.node("n2", ["10.10.2.0/24"], ["192.0.2.12"]))
+    await_flaw(rig, "  gatewayIP %s is no address of Node n2" % NODE_IP,
+               "  internalIP %s is no address of Node n2" % NODE_IP)
+    rig.api.apply({**other, "gatewayIP": "192.0.2.12",
+                   "internalIP": "192.0.2.12"})
+    wait_for(lambda: clusters(rig)[0].startswith(
+        "multicluster: regular node; Gateway n2, for other clusters "
+        "192.0.2.12"), 10, "the address", rig)
+    lines = clusters(rig)
+    assert lines[1].startswith("  west (west): "), lines
+    assert lines[2].endswith("; received: counted by the gateway only")
+
+
+def test_objects_that_make_no_sense_are_told(rig):
+    """A Gateway without an address; a cluster without a gateway; no
+    cluster."""
+    rig.daemon.allow("multicluster|MC_GATEWAY|Gateway|ClusterInfoImport")
+    rig.api.apply({**gateway(), "internalIP": None})
+    rig.api.apply(clusterset.cluster_info("north", [], "10.98.0.0/16"))
+    await_flaw(
+        rig, "  of Gateways 1 made no sense since the start: the log names "
+        "them", "  of ClusterInfoImports 1 made no sense since the start: "
+        "the log names them")
+    rig.api.delete("clusterinfoimports", clusterset.NAMESPACE, "west")
+    await_flaw(rig, "  no ClusterInfoImport in namespace multicluster: no "
+                    "other cluster is known")
+
+
+def test_networks_that_overlap_are_told(rig):
+    """The cluster, and what it overlaps."""
+    rig.daemon.allow("is not used")
+    rig.api.apply(clusterset.cluster_info("zoo", ["198.51.100.9"],
+                                          "10.97.128.0/17"))
+    await_flaw(rig, "  ClusterInfoImport zoo: 10.97.128.0/17 is not used: it "
+                    "overlaps 10.97.0.0/16 of west")
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["403", "absent"])
+def test_objects_that_cannot_be_read_are_told(tmp_path, there):
+    """For want of the right to, or of the kinds."""
+    with Rig(tmp_path / "rig", **clusterset.ON) as rig:
+        for resource in apistore.MULTICLUSTER:
+            if not there:
+                rig.api.remove_resource(resource)
+            else:
+                rig.api.forbid(resource.plural)
+        rig.api.apply(own_node())
+        rig.daemon.allow("clusterinfoimports", "gateways", "ClusterInfo",
+                         "Gateway")
+        rig.daemon.start()
+        wait_for(lambda: len([line for line in clusters(rig) if
+                              "s can't be read: " in line]) == 2, 20,
+                 "both kinds", rig)
+        text = "\n".join(clusters(rig))
+        assert ("cannot list" if there else "404") in text, text
+        assert "  no Gateway in namespace multicluster" in text
+
+
+def test_without_multicluster_that_is_told(tmp_path):
+    """By the command, and `sync` says nothing."""
+    with Rig(tmp_path / "rig") as rig:
+        rig.api.apply(own_node())
+        rig.start_daemon()
+        assert clusters(rig) == [
+            "multicluster: off (multicluster.enableGateway)"]
+        assert "multicluster" not in rig.daemon.appctl("sync")
 
 
 def test_explain_names_what_cluster_ips_lead_to(rig):
@@ -109,8 +209,58 @@ def test_a_trace_names_the_other_cluster(rig):
     text = ctl.output(rig, "trace", "ns1/pod-b", "10.96.0.10:80")
     assert "  10.97.0.10:80: in cluster west\n" in text, text
     assert "L3Forwarding: ClusterInfoImport west" in text, text
-    assert text.endswith("Result: leaves by the tunnel port, to another node "
-                         "or cluster\n"), text
+    assert text.endswith(
+        "Result: leaves by the tunnel port, to another node or cluster\n"
+        "To: 198.51.100.1, a gateway of cluster west\n"
+        "Next, on the gateway 198.51.100.1: ofproxyctl trace %s "
+        "10.97.0.10:80/TCP %s\n" % (NODE_IP, NODE_IP)), text
+
+
+def traced(rig, *args):
+    """(the first line, the last ones from "Result" on) of a trace."""
+    text = ctl.output(rig, "trace", *args)
+    return text.splitlines()[0], text[text.index("Result: "):].splitlines()
+
+
+def test_a_trace_begins_in_the_tunnel(rig):
+    """Of a packet of another cluster's, of a node's that is for another
+    cluster, of one that isn't, and of one of nobody's that is known."""
+    rig.api.apply(objects.node("n2", ["10.10.2.0/24"], ["192.0.2.12"]))
+    rig.wait_settled()
+    said, end = traced(rig, "198.51.100.1", "10.96.0.11:80", "198.51.100.1")
+    assert said.endswith(" from 198.51.100.1, a gateway of cluster west, to "
+                         "10.96.0.11:80"), said
+    assert end == ["Result: leaves by pod on port 1 (ns1/pod-a)"]
+    said, end = traced(rig, "10.10.2.5", "10.97.0.10:80/udp", "192.0.2.12")
+    assert said.endswith(" from 192.0.2.12, Node n2, to 10.97.0.10:80/udp")
+    assert end[1:] == [
+        "To: 198.51.100.1, a gateway of cluster west",
+        "Next, on the gateway 198.51.100.1: ofproxyctl trace %s "
+        "10.97.0.10:80/UDP %s" % (NODE_IP, NODE_IP)]
+    _, end = traced(rig, "10.10.2.5", "10.10.1.5:8080", "192.0.2.12")
+    assert end == ["Result: leaves by pod on port 1 (ns1/pod-a)"]
+    said, end = traced(rig, "198.51.100.7", "10.96.0.11:80", "198.51.100.7")
+    assert " from 198.51.100.7, no node or gateway that is known" in said
+    assert end == ["Result: leaves by pod on port 1 (ns1/pod-a)"]
+
+
+def test_a_trace_by_the_tunnel_tells_of_rejects(rig):
+    """Of a Service of this cluster that has no endpoints."""
+    rig.api.apply(slice_("ns1", "svc-a", []))
+    rig.wait_settled()
+    _, end = traced(rig, "198.51.100.1", "10.96.0.11:80", "198.51.100.1")
+    assert end == ["Result: rejected by ofproxyd (TCP RST, or port "
+                   "unreachable)"]
+
+
+@pytest.mark.parametrize("client, target, peer", [
+    ("ns1/pod-a", "10.96.0.11:80", "192.0.2.12"),
+    ("10.10.2.5", "10.96.0.11:80", "n2"),
+    ("2001:db8::5", "10.96.0.11:80", "192.0.2.12")])
+def test_a_trace_by_the_tunnel_needs_addresses(rig, client, target, peer):
+    """And of one family."""
+    done = ctl.run(rig, "trace", client, target, peer)
+    assert done.returncode and "comes by the tunnel" in done.stderr, done
 
 
 def _value(rig, name, **labels):
@@ -119,19 +269,32 @@ def _value(rig, name, **labels):
     return page["ofproxyd_multicluster_" + name].value(**labels)
 
 
+def _sent(rig):
+    return _value(rig, "packets_total", cluster="west", direction="sent")
+
+
 def test_metrics_count_clusters_and_packets(rig):
     """Those that the bridge has sent to each."""
     assert _value(rig, "gateway") == 1
     assert _value(rig, "clusters") == 1
     assert _value(rig, "networks_left_out") == 0
-    assert _value(rig, "packets_total", cluster="west") == 0
+    assert _sent(rig) == 0
+    assert _value(rig, "packets_total", cluster="west",
+                  direction="received") == 0
     frame = packets.eth(pod_mac("10.10.1.6"), rig.gateway_mac(), *packets.ip(
         "10.10.1.6", "10.97.0.10", 17, packets.udp(40000, 53)))
     for _ in range(3):
         rig.switch.appctl("netdev-dummy/receive", "pod-b", frame.hex())
-    wait_for(lambda: _value(rig, "packets_total", cluster="west") == 3, 15,
-             "three packets", rig)
-    assert _value(rig, "bytes_total", cluster="west") >= 3 * 42
+    wait_for(lambda: _sent(rig) == 3, 25, "three packets", rig)
+    assert _value(rig, "bytes_total", cluster="west",
+                  direction="sent") >= 3 * 42
+    # Flows that are written anew begin at 0; the counter doesn't.
+    rig.api.apply(clusterset.cluster_info("west", ["198.51.100.2"], WEST))
+    wait_for(lambda: "set_field:198.51.100.2->tun_dst"
+             in "".join(rig.switch.dump_flows()), 10, "the new flows", rig)
+    rig.switch.appctl("netdev-dummy/receive", "pod-b", frame.hex())
+    wait_for(lambda: _sent(rig) == 4, 25, "the fourth", rig)
+    assert "    sent: 4 packets, " in ctl.output(rig, "clusters")
 
 
 def test_metrics_are_documented(rig):

@@ -159,16 +159,27 @@ put_service_cidr(struct fixture *f, const char *net)
                     &service_cidr_pack(&c, model_pool(f->model))->meta);
 }
 
-/* Checks the lines of mc_format() but for the ids. */
+static void
+put_peer(const struct mc_peer *peer, void *ds)
+{
+    mc_format_peer(peer, ds);
+}
+
+/* Checks the lines about all, up to their first commas. */
 static void
 check(struct fixture *f, const char *expected)
 {
     struct ds ds = DS_EMPTY_INITIALIZER, found = DS_EMPTY_INITIALIZER;
+    struct mc_state mc_state;
     char *text, *save = NULL;
 
     svccidrs_run(f->sc, &f->uplink);
     mc_run(f->mc);
-    mc_format(f->mc, &ds);
+    if (mc_get_state(f->mc, &mc_state)) {
+        mc_format_role(&mc_state, &ds);
+        mc_for_each(f->mc, put_peer, &ds);
+        ds_put_cstr(&ds, mc_state.problems);
+    }
     text = ds_steal_cstr(&ds);
     for (char *line = strtok_r(text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
@@ -266,11 +277,11 @@ count_tunnel(const struct fitem *want, const struct fitem *have OVS_UNUSED,
 }
 
 static void
-add_tunnels(const char *cluster_id OVS_UNUSED, uint64_t owner, void *pair_)
+add_tunnels(const struct mc_peer *peer, void *pair_)
 {
     void **pair = pair_;
 
-    flowtab_for_each(pair[0], owner, count_tunnel, pair[1]);
+    flowtab_for_each(pair[0], peer->owner, count_tunnel, pair[1]);
 }
 
 static size_t
@@ -303,19 +314,19 @@ static void
 what_there_is_is_counted(void **state)
 {
     struct fixture *f = *state;
-    struct mc_counts counts;
+    struct mc_state counts;
     struct ip there = ip("10.97.1.1"), nowhere = ip("10.98.1.1");
 
     put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
     put_cluster(f, "north", 2, "10.97.128.0/17", "10.30.0.0/16");
     n_to(f, "");
-    assert_true(mc_count(f->mc, &counts));
+    assert_true(mc_get_state(f->mc, &counts));
     assert_int_equal(counts.n_clusters, 2);
     assert_int_equal(counts.n_left_out, 1);
     assert_string_equal(mc_find_network(f->mc, &there), "id");
     assert_null(mc_find_network(f->mc, &nowhere));
     f->cfg.multicluster_enable_gateway = false;
-    assert_false(mc_count(f->mc, &counts));
+    assert_false(mc_get_state(f->mc, &counts));
 }
 
 static void
@@ -328,7 +339,7 @@ networks_that_overlap_are_the_first_ones(void **state)
     put_cluster(f, "a", 2, "10.97.128.0/17", "10.20.1.0/24");
     check(f, "multicluster: no gateway\n"
              "  b (id): 10.20.0.0/16 10.97.0.0/16 by 198.51.100.1\n"
-             "  a (id): by 198.51.100.1\n"
+             "  a (id): no network\n"
              "ClusterInfoImport a: 10.97.128.0/17 is not used: it overlaps "
              "10.97.0.0/16 of b\n"
              "ClusterInfoImport a: 10.20.1.0/24 is not used: it overlaps "
@@ -339,7 +350,7 @@ networks_that_overlap_are_the_first_ones(void **state)
     put_cluster(f, "c", 3, "10.96.3.0/24", "192.0.2.0/28");
     check(f, "multicluster: no gateway\n"
              "  a (id): 10.20.1.0/24 10.97.128.0/17 by 198.51.100.1\n"
-             "  c (id): by 198.51.100.1\n"
+             "  c (id): no network\n"
              "ClusterInfoImport c: 10.96.3.0/24 is not used: it overlaps "
              "10.96.0.0/16\n"
              "ClusterInfoImport c: 192.0.2.0/28 is not used: the API server's "
@@ -352,8 +363,8 @@ order_is_that_of_creation_whatever_comes_first(void **state)
     static const char expected[] =
         "multicluster: no gateway\n"
         "  c (id): 10.97.0.0/16 by 198.51.100.1\n"
-        "  a (id): by 198.51.100.1\n"
-        "  b (id): by 198.51.100.1\n"
+        "  a (id): no network\n"
+        "  b (id): no network\n"
         "ClusterInfoImport a: 10.97.0.0/17 is not used: it overlaps "
         "10.97.0.0/16 of c\n"
         "ClusterInfoImport b: 10.97.0.0/16 is not used: it overlaps "
@@ -393,7 +404,7 @@ networks_of_this_cluster_that_come_later_count(void **state)
     put_node(f, "192.0.2.12", "10.97.3.0/24");
     assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 1);
     check(f, "multicluster: gateway; Gateway n1\n"
-             "  west (id): by 198.51.100.1\n"
+             "  west (id): no network\n"
              "ClusterInfoImport west: 10.97.0.0/16 is not used: it overlaps "
              "the pod network 10.97.3.0/24 of Node n2\n");
     put_node(f, "192.0.2.12", "10.10.2.0/24");
@@ -475,7 +486,7 @@ static void
 few_of_many_problems_are_said(void **state)
 {
     struct fixture *f = *state;
-    struct ds ds = DS_EMPTY_INITIALIZER;
+    struct mc_state mc_state;
     size_t n_lines = 0;
     char name[16];
 
@@ -485,13 +496,13 @@ few_of_many_problems_are_said(void **state)
     }
     svccidrs_run(f->sc, &f->uplink);
     mc_run(f->mc);
-    mc_format(f->mc, &ds);
-    for (const char *p = ds_cstr(&ds); (p = strstr(p, "is not used")); p++) {
+    assert_true(mc_get_state(f->mc, &mc_state));
+    for (const char *p = mc_state.problems; (p = strstr(p, "is not used"));
+         p++) {
         n_lines++;
     }
     assert_int_equal(n_lines, 50);
-    assert_non_null(strstr(ds_cstr(&ds), "\nand 150 more\n"));
-    ds_destroy(&ds);
+    assert_non_null(strstr(mc_state.problems, "\nand 150 more\n"));
 }
 
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)

@@ -76,6 +76,7 @@ int agent_format_service(const struct agent *, const char *ns,
 int agent_format_explanation(const struct agent *, const char *ns,
                              const char *name, struct ds *)
     OVS_WARN_UNUSED_RESULT;
+void agent_format_clusters(const struct agent *, struct ds *);
 void agent_format_sync(const struct agent *, struct ds *);
 
 /* A health-check node port can't be listened on: the owner of the Service is
@@ -85,13 +86,27 @@ void agent_check_failed(struct agent *, const struct health_check *,
 
 /* For ofproxyctl, as lines "KEY: VALUE". */
 
-/* How to trace a new connection from 'client', which is "NAMESPACE/POD", the
- * address of a pod of this node, "host", or an address outside, to 'target',
- * "ADDRESS:PORT[/PROTOCOL]" (of IPv6 "[ADDRESS]:PORT").  Returns EINVAL or
- * ENOENT with 'err' if there is no such thing. */
-int agent_format_trace(const struct agent *, const char *client,
+/* How to trace a new connection from 'client[0]', which is "NAMESPACE/POD",
+ * the address of a pod of this node, "host", or an address outside, to
+ * 'target', "ADDRESS:PORT[/PROTOCOL]" (of IPv6 "[ADDRESS]:PORT").  With
+ * 'client[1]', unless it is NULL, 'client[0]' is any address, and the packet
+ * comes by the tunnel from that address of another node or of a gateway of
+ * another cluster.  Returns EINVAL or ENOENT with 'err' if there is no such
+ * thing. */
+int agent_format_trace(const struct agent *, const char *const client[2],
                        const char *target, struct ds *, struct err *err)
     OVS_WARN_UNUSED_RESULT;
+
+/* A packet as it leaves the bridge, in text; 'target' as above. */
+struct agent_trace_hop {
+    const char *port; /* Number of the port. */
+    const char *tunnel_dst, *src, *target;
+};
+/* Where it goes ("to"), and how to trace it there ("next"); nothing unless it
+ * leaves by the tunnel port.  Returns EINVAL with 'err' for anything else. */
+int agent_format_trace_next(const struct agent *,
+                            const struct agent_trace_hop *, struct ds *,
+                            struct err *err) OVS_WARN_UNUSED_RESULT;
 
 /* Whose each of 'n' words is: "cookie:0xNUMBER", "group:NUMBER" or
  * "port:NUMBER".  Returns EINVAL with 'err' for another word. */

@@ -143,6 +143,7 @@ struct ofconn_group_stats *ofconn_take_group_stats(struct ofconn *,
 /* What matched one flow. */
 struct ofconn_flow_stats {
     uint64_t cookie;
+    uint64_t id; /* Of its match and priority, in its table. */
     uint64_t n_packets, n_bytes;
 };
 
@@ -151,9 +152,11 @@ struct ofconn_flow_stats {
  * in the order in which it is asked. */
 void ofconn_ask_flow_stats(struct ofconn *, uint8_t table, uint64_t cookie,
                            uint64_t mask);
-/* Hands out the last answer, as ofconn_take_group_stats() does. */
-struct ofconn_flow_stats *ofconn_take_flow_stats(struct ofconn *,
-                                                 size_t *ret_n);
+/* Hands out the last answer, an array that is the caller's to free() and may
+ * be NULL if it is empty; returns false if there was none since the last
+ * call. */
+bool ofconn_take_flow_stats(struct ofconn *, struct ofconn_flow_stats **ret,
+                            size_t *ret_n);
 
 /* Removal of connections from the switch's connection tracking
  * (NXT_CT_FLUSH): those of 'proto' in 'zone' that were opened to 'dst' and
