@@ -7,7 +7,8 @@
 #   make check-system       with packets between network namespaces
 #   make check-asan, check-valgrind    the unit tests once more
 #   make bench              costs, as ratios (BENCH="cold latency": some)
-#   make install            DESTDIR, PREFIX, SYSCONFDIR
+#   make install            DESTDIR, PREFIX, SYSCONFDIR, UNITDIR
+#   make deb                a Debian package in $(O)
 MAKEFLAGS += -rR --no-print-directory
 .SUFFIXES:
 .DELETE_ON_ERROR:
@@ -25,6 +26,7 @@ PREFIX     ?= /usr/local
 SBINDIR    ?= $(PREFIX)/sbin
 SYSCONFDIR ?= /etc
 DOCDIR     ?= $(PREFIX)/share/doc/ofproxyd
+UNITDIR    ?= $(PREFIX)/lib/systemd/system
 DESTDIR    ?=
 WERROR     ?= 1
 SAN        ?=
@@ -191,15 +193,20 @@ fuzz-bin: $(O)/libofproxyd.a $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%.o,$(wil
 	  $(CC) $(O_LDFLAGS) -fsanitize=address,undefined,fuzzer -o $(O)/$$f $(O)/tests/fuzz/$$f.o $(O)/libofproxyd.a $(LDLIBS) && echo $(O)/$$f; done
 
 install: all
-	$(INSTALL) -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(SYSCONFDIR)/ofproxyd $(DESTDIR)$(DOCDIR)
+	$(INSTALL) -d $(DESTDIR)$(SBINDIR) $(DESTDIR)$(SYSCONFDIR)/ofproxyd $(DESTDIR)$(DOCDIR)/decisions $(DESTDIR)$(UNITDIR)
 	$(INSTALL) -m 0755 $(O)/ofproxyd $(DESTDIR)$(SBINDIR)/ofproxyd
 	$(INSTALL) -m 0755 $(O)/ofproxyctl $(DESTDIR)$(SBINDIR)/ofproxyctl
 	$(INSTALL) -m 0644 conf/antrea-agent.conf $(DESTDIR)$(SYSCONFDIR)/ofproxyd/antrea-agent.conf
+	sed 's|/usr/sbin/|$(SBINDIR)/|' conf/ofproxyd.service >$(DESTDIR)$(UNITDIR)/ofproxyd.service
+	chmod 0644 $(DESTDIR)$(UNITDIR)/ofproxyd.service
 	$(INSTALL) -m 0644 README.md LICENSE docs/*.md $(DESTDIR)$(DOCDIR)
+	$(INSTALL) -m 0644 docs/decisions/*.md $(DESTDIR)$(DOCDIR)/decisions
+deb: all
+	@scripts/build-deb $(O) $(VERSION)
 clean:
 	$(Q)rm -rf $(O)
 
-.PHONY: all check check-unit check-replay check-static check-asan check-valgrind check-integration check-system bench check-headers check-layers check-size check-symbols check-docs docs format-check tidy fuzz fuzz-bin install clean tests-bin FORCE
+.PHONY: all check check-unit check-replay check-static check-asan check-valgrind check-integration check-system bench check-headers check-layers check-size check-symbols check-docs docs format-check tidy fuzz fuzz-bin install deb clean tests-bin FORCE
 FORCE:
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
