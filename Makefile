@@ -6,6 +6,8 @@
 #   make check-integration  against a real ovs-vswitchd
 #   make check-system       with packets between network namespaces
 #   make check-asan, check-valgrind    the unit tests once more
+#   make check-conformance  a selection of Kubernetes' own tests
+#   make conformance        all of them (CONFORMANCE="--rounds 3": options)
 #   make bench              costs, as ratios (BENCH="cold latency": some)
 #   make install            DESTDIR, PREFIX, SYSCONFDIR, UNITDIR
 #   make deb                a Debian package in $(O)
@@ -161,6 +163,13 @@ check-integration: all $(TOOLS) $(PRELOAD)
 	@$(PYTEST) tests/integration
 check-system: all $(TOOLS) $(PRELOAD)
 	@$(PYTEST) tests/system
+# The cluster's programs take ten minutes to build, so others go first.
+conformance-build:
+	@nice tests/conformance/build >/dev/null || [ $$? = 3 ]
+check-conformance: all
+	@O=$(O) scripts/conformance --quick
+conformance: all
+	@O=$(O) scripts/conformance $(CONFORMANCE)
 bench: all $(BENCHES) $(O)/tests/rules-probe $(O)/tests/pipe-probe
 	@O=$(O) $(PYTHON) tests/bench/run.py $(BENCH)
 
@@ -206,7 +215,7 @@ deb: all
 clean:
 	$(Q)rm -rf $(O)
 
-.PHONY: all check check-unit check-replay check-static check-asan check-valgrind check-integration check-system bench check-headers check-layers check-size check-symbols check-docs docs format-check tidy fuzz fuzz-bin install deb clean tests-bin FORCE
+.PHONY: all check check-unit check-replay check-static check-asan check-valgrind check-integration check-system conformance-build check-conformance conformance bench check-headers check-layers check-size check-symbols check-docs docs format-check tidy fuzz fuzz-bin install deb clean tests-bin FORCE
 FORCE:
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -273,6 +273,18 @@ def test_pytest_results_are_counted(tmp_path):
     assert str(script.count_junit(tmp_path / "y")) == "0 passed, 0 failed"
 
 
+@pytest.mark.parametrize("text, counts", [
+    ("1 passed, 0 failed, 0 skipped\n8 passed, 1 failed, 2 skipped\n"
+     "make: *** [Makefile:1: x] Error 1\n", (8, 1, 2)),
+    ("passed    8 s  9 passed, 0 failed, 0 skipped\n", (0, 0, 0)),
+    ("", (0, 0, 0)),
+])
+def test_told_results_are_counted(text, counts):
+    """From the last line of their kind."""
+    count = load_script("run-tests").count_told(text)
+    assert (count.passed, count.failed, count.skipped) == counts
+
+
 def test_the_first_failure_and_the_end_of_a_log_are_shown():
     """Of a long log; all of a short one."""
     script = load_script("run-tests")
@@ -286,7 +298,8 @@ def test_the_first_failure_and_the_end_of_a_log_are_shown():
     assert group.excerpt("\n".join(lines[:310])) == lines[250:310]
 
 
-@pytest.mark.parametrize("kind", ["cmocka", "pytest", "status"])
+@pytest.mark.parametrize("kind",
+                         ["cmocka", "pytest", "told", "status", "none"])
 def test_a_group_that_ends_badly_has_a_failure(tmp_path, kind):
     """Even if nothing was counted."""
     script = load_script("run-tests")
@@ -298,6 +311,10 @@ def test_a_group_that_ends_badly_has_a_failure(tmp_path, kind):
 MAKEFILE = """\
 all tests-bin check-layers check-size check-headers check-symbols check-docs:
 	@true
+conformance-build:
+	@true
+check-conformance:
+	@echo 3 passed, 0 failed, 2 skipped
 check-unit check-asan check-valgrind:
 	@printf '[==========] Running 2 test(s).\\n[  PASSED  ] 2 test(s).\\n'
 check-replay:
@@ -309,7 +326,7 @@ skipped="1"/>' >$$file; @STATUS@
 
 
 @pytest.mark.parametrize("status, options, last, code", [
-    ("true", [], "22 passed, 0 failed, 2 skipped", 0),
+    ("true", [], "25 passed, 0 failed, 4 skipped", 0),
     ("true", ["--quick"], "15 passed, 0 failed, 1 skipped", 0),
     ("false", ["--quick"], "15 passed, 1 failed, 1 skipped", 1),
 ])
