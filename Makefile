@@ -165,7 +165,7 @@ check-system: all $(TOOLS) $(PRELOAD)
 	@$(PYTEST) tests/system
 # The cluster's programs take ten minutes to build, so others go first.
 conformance-build:
-	@nice tests/conformance/build >/dev/null || [ $$? = 3 ]
+	@[ "$$(id -u)" != 0 ] || nice tests/conformance/build >/dev/null || [ $$? = 3 ]
 check-conformance: all
 	@O=$(O) scripts/conformance --quick
 conformance: all

@@ -136,6 +136,8 @@ class Cluster:
         self.nodes = [Node(i + 1, self.families, self.state)
                       for i in range(nodes)]
         self.logs.mkdir(parents=True, exist_ok=True)
+        for old in self.logs.glob("*.log"):
+            old.unlink()
         self.make_underlay()
         self.start_control_plane()
         for node in self.nodes:
