@@ -426,7 +426,7 @@ networks_of_this_cluster_that_come_later_count(void **state)
     put_node(f, "198.51.100.1", "10.10.2.0/24");
     assert_int_equal(n_to(f, "198.51.100.1->tun_dst"), 0);
     check(f, "multicluster: gateway; Gateway n1\n"
-             "  west (id): by\n"
+             "  west (id): no network\n"
              "ClusterInfoImport west: gateway 198.51.100.1/32 is not used: "
              "an address of Node n2 is in it\n"
              "ClusterInfoImport west: 10.97.0.0/16 is not used: the cluster "
