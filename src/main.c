@@ -516,31 +516,10 @@ loop(struct agent *agent, const struct servers *servers,
 }
 
 static int
-run(const struct setup *setup, const struct args *args)
+serve(const struct setup *setup, const struct args *args, struct agent *agent,
+      struct sigwatch *signals)
 {
-    struct agent_cfg agent_cfg = {
-        .cfg = &setup->cfg,
-        .kubeconfig = &setup->kubeconfig,
-        .node_name = setup->node_name,
-        .seed = random_uint32(),
-    };
     struct stop stop = { false };
-    struct sigwatch *signals = sigwatch_create();
-    struct servers servers;
-    struct agent *agent;
-    struct err err;
-    int error;
-
-    if (!signals) {
-        VLOG_ERR("signalfd: %s", ovs_strerror(errno));
-        return errno;
-    }
-    error = agent_create(&agent_cfg, &agent, &err);
-    if (error) {
-        VLOG_ERR("%s", err.msg);
-        sigwatch_destroy(signals);
-        return error;
-    }
     const struct control_command commands[] = {
         { "services", "[NAMESPACE/NAME]", 0, 1, cmd_services, agent },
         { "explain", "NAMESPACE/NAME", 1, 1, cmd_explain, agent },
@@ -557,9 +536,9 @@ run(const struct setup *setup, const struct args *args)
         { "groups", "NAMESPACE/NAME", 1, 1, cmd_groups, agent },
         { "exit", "", 0, 0, cmd_exit, &stop },
     };
+    struct servers servers = { .sdnotify = sdnotify_create() };
+    int error = create_web(&setup->cfg, agent, &servers.web);
 
-    servers.sdnotify = sdnotify_create();
-    error = create_web(&setup->cfg, agent, &servers.web);
     if (!error) {
         error = unixctl_server_create(args->unixctl, &servers.unixctl);
     }
@@ -574,7 +553,34 @@ run(const struct setup *setup, const struct args *args)
     }
     web_destroy(servers.web);
     sdnotify_destroy(servers.sdnotify);
-    agent_destroy(agent);
+    return error;
+}
+
+static int
+run(const struct setup *setup, const struct args *args)
+{
+    struct agent_cfg agent_cfg = {
+        .cfg = &setup->cfg,
+        .kubeconfig = &setup->kubeconfig,
+        .node_name = setup->node_name,
+        .seed = random_uint32(),
+    };
+    struct sigwatch *signals = sigwatch_create();
+    struct agent *agent;
+    struct err err;
+    int error;
+
+    if (!signals) {
+        VLOG_ERR("signalfd: %s", ovs_strerror(errno));
+        return errno;
+    }
+    error = agent_create(&agent_cfg, &agent, &err);
+    if (!error) {
+        error = serve(setup, args, agent, signals);
+        agent_destroy(agent);
+    } else {
+        VLOG_ERR("%s", err.msg);
+    }
     sigwatch_destroy(signals);
     return error;
 }
