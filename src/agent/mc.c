@@ -352,12 +352,12 @@ make_picture(const struct mc *mc, struct picture *p)
     free(metas);
 }
 
-/* Is 'a' made into the same flows as 'b', on the same node? */
+/* Is 'a', of the same name and age as 'b', made into the same flows? */
 static bool
 cluster_equals(const struct mc_peer *a, const struct mc_peer *b)
 {
-    return a->object_id == b->object_id && a->created_s == b->created_s
-           && a->n_cidrs == b->n_cidrs && a->n_gateways == b->n_gateways
+    return a->object_id == b->object_id && a->n_cidrs == b->n_cidrs
+           && a->n_gateways == b->n_gateways
            && !memcmp(a->cidrs, b->cidrs, a->n_cidrs * sizeof *a->cidrs)
            && !memcmp(a->gateways, b->gateways,
                       a->n_gateways * sizeof *a->gateways);
