@@ -449,6 +449,7 @@ run_round(struct agent *a)
             a->complete = true;
             local_adopt(a->local);
             net_adopt(a->net);
+            mc_adopt(a->mc, local_node(a->local));
             stale_adopt(a->stale);
             flowtab_set_complete(a->flowtab, true);
             VLOG_INFO("first complete picture: from now on what is not "

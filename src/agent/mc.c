@@ -14,6 +14,7 @@
 #include <packets.h>
 #include <util.h>
 
+#include "mc-kept.h"
 #include "netset.h"
 #include "ofproxyd/base/hash.h"
 #include "ofproxyd/base/idpool.h"
@@ -55,6 +56,7 @@ struct mc {
     struct ip internal_ip;
     uint64_t *owners; /* Ascending. */
     size_t n_owners;
+    struct fout kept;
 };
 
 struct mc *
@@ -93,6 +95,8 @@ mc_destroy(struct mc *mc)
     if (mc) {
         picture_uninit(&mc->now);
         free(mc->owners);
+        fout_clear(&mc->kept);
+        free(mc->kept.items);
         free(mc);
     }
 }
@@ -101,6 +105,14 @@ static bool
 is_on(const struct mc *mc)
 {
     return mc->cfg->multicluster_enable_gateway;
+}
+
+/* Is it known what there is? */
+static bool
+is_known(const struct mc *mc)
+{
+    return model_kind_known(mc->model, MODEL_MC_GATEWAYS)
+           && model_kind_known(mc->model, MODEL_MC_CLUSTERS);
 }
 
 /* The gateway. */
@@ -312,11 +324,11 @@ sort_objects(const struct mc *mc, size_t *ret_n)
 }
 
 /* Ids follow from the names, in the order of the clusters where two of them
- * would be equal. */
+ * would be equal.  The last is that of kept flows. */
 static void
 number_clusters(struct picture *p)
 {
-    struct idpool *ids = idpool_create(0, OBJECT_ID_MAX);
+    struct idpool *ids = idpool_create(0, OBJECT_ID_MAX - 1);
 
     for (size_t i = 0; i < p->n_clusters; i++) {
         struct mc_peer *c = &p->clusters[i];
@@ -550,19 +562,30 @@ is_same_node(const struct mc *mc, const struct pipe_node *node)
 bool
 mc_render(struct mc *mc, const struct pipe_node *node)
 {
-    bool all;
+    bool all, changed = false;
 
     if (!is_on(mc) || !mc->made) {
         return false;
     }
     all = !is_same_node(mc, node);
-    if (mc->rendered && !all) {
-        return false;
+    if (!mc->rendered || all) {
+        mc->rendered = true;
+        mc->node = *node;
+        mc->internal_ip = mc->now.internal_ip;
+        changed = want_clusters(mc, all) > 0;
     }
-    mc->rendered = true;
-    mc->node = *node;
-    mc->internal_ip = mc->now.internal_ip;
-    return want_clusters(mc, all) > 0;
+    if (is_known(mc)) {
+        changed |= mc_kept_release(&mc->kept, mc->flowtab);
+    }
+    return changed;
+}
+
+void
+mc_adopt(struct mc *mc, const struct pipe_node *node)
+{
+    if (is_on(mc) && !is_known(mc)) {
+        mc_kept_take(&mc->kept, mc->flowtab, node);
+    }
 }
 
 /* For operators. */
@@ -607,6 +630,7 @@ mc_get_state(const struct mc *mc, struct mc_state *ret)
         .internal_ip = p->internal_ip,
         .n_clusters = p->n_clusters,
         .n_left_out = p->n_left_out,
+        .keeps = mc->kept.n > 0,
         .problems = ds_cstr_ro(&p->problems),
     };
     return is_on(mc);

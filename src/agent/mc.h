@@ -49,6 +49,12 @@ uint64_t mc_seqno(const struct mc *);
  * Returns true if the wishes for the bridge changed. */
 bool mc_render(struct mc *, const struct pipe_node *node);
 
+/* All else has been listed and the switch was read; what is not wanted goes
+ * from now on.  As long as it is not known which Gateways and clusters there
+ * are, flows between clusters that are there stay; 'node' is as in
+ * mc_render(). */
+void mc_adopt(struct mc *, const struct pipe_node *node);
+
 /* Returns the ID of the cluster that an owner in the flow table stands for, or
  * NULL. */
 const char *mc_find_owner(const struct mc *, uint64_t owner);
@@ -83,6 +89,7 @@ struct mc_state {
     struct ip gateway_ip, internal_ip; /* ...and its addresses. */
     size_t n_clusters;
     size_t n_left_out;    /* Networks that are not used. */
+    bool keeps;           /* Flows of before, until all is known. */
     const char *problems; /* A line each. */
 };
 /* Returns false without multicluster. */

@@ -88,6 +88,10 @@ tell_flaws(const struct view *v)
 
     tell_kind(v, MODEL_MC_GATEWAYS);
     tell_kind(v, MODEL_MC_CLUSTERS);
+    if (v->state.keeps) {
+        ds_put_cstr(v->ds, "  flows that were there stay until Gateways and "
+                           "ClusterInfoImports have been listed\n");
+    }
     tell_gateway(v);
     if (!v->state.n_clusters) {
         ds_put_format(v->ds,

@@ -19,8 +19,9 @@
 
 VLOG_DEFINE_THIS_MODULE(kube);
 
-/* Nobody waits longer for a kind that the server need not have. */
-#define OPTIONAL_HEAD_MS 5000
+/* Nobody waits longer for a kind that the server need not have, when all
+ * others have been listed, nor for the head of its list. */
+#define OPTIONAL_MS 5000
 
 /* Limits of a list: the API server itself gives up after a minute of
  * preparing its answer, and one in a single piece can be long. */
@@ -323,7 +324,7 @@ send_request(struct watcher *w)
         w->list = kube_list_create();
         get.consume = consume_list;
         get.head_ms = model_kind_is_optional(w->reflector.cfg.kind)
-                          ? OPTIONAL_HEAD_MS
+                          ? OPTIONAL_MS
                           : LIST_SILENCE_MS;
         get.silence_ms = LIST_SILENCE_MS;
         get.total_ms = LIST_TOTAL_MS;
@@ -484,10 +485,34 @@ give_up(struct watcher *w, enum kube_cause cause)
 {
     struct model *model = w->env->model;
 
-    if (cause == KUBE_CAUSE_ABSENT || cause == KUBE_CAUSE_FORBIDDEN
-        || model_synced(model)) {
+    if (cause == KUBE_CAUSE_ABSENT) {
+        model_set_absent(model, w->reflector.cfg.kind);
+    } else if (cause == KUBE_CAUSE_FORBIDDEN || model_synced(model)) {
         model_give_up(model, w->reflector.cfg.kind);
     }
+}
+
+/* Nor does anybody wait for a list that goes on and on. */
+static void
+check_patience(struct watcher *w)
+{
+    struct model *model = w->env->model;
+
+    if (!w->patience_ms && model_synced(model)) {
+        w->patience_ms = time_msec() + OPTIONAL_MS;
+    }
+    if (w->patience_ms && time_msec() >= w->patience_ms) {
+        model_give_up(model, w->reflector.cfg.kind);
+    }
+}
+
+static bool
+is_waited_for(const struct watcher *w)
+{
+    enum model_kind kind = w->reflector.cfg.kind;
+
+    return model_kind_is_optional(kind)
+           && !model_kind_synced(w->env->model, kind);
 }
 
 /* The request has ended. */
@@ -540,6 +565,9 @@ watcher_run(struct watcher *w)
     } else if (w->events) {
         check_watch(w);
     }
+    if (is_waited_for(w)) {
+        check_patience(w);
+    }
     reflector_tick(&w->reflector, time_msec());
     if (!w->req && w->reflector.state != KUBE_BACKOFF) {
         send_request(w);
@@ -560,5 +588,8 @@ watcher_wait(struct watcher *w)
         poll_immediate_wake();
     } else if (w->head_ms && !w->proven) {
         poll_timer_wait_until(w->head_ms + PROVEN_MS);
+    }
+    if (is_waited_for(w) && w->patience_ms > time_msec()) {
+        poll_timer_wait_until(w->patience_ms);
     }
 }

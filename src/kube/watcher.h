@@ -61,6 +61,8 @@ struct watcher {
     long long int failing_ms; /* Since when; 0: not. */
     unsigned int n_failing;   /* Failures since then. */
 
+    long long int patience_ms; /* When nobody waits any longer, or 0. */
+
     struct kube_kind_stats stats; /* Without 'state'. */
 };
 

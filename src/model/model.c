@@ -21,7 +21,7 @@ struct listing {
      * one; at its end, what is left of older ones was not in it. */
     uint64_t generation;
     bool active; /* Between begin and end. */
-    bool synced, given_up;
+    bool synced, given_up, absent;
 };
 
 /* A Node in the queue, which may have gone. */
@@ -710,6 +710,19 @@ void
 model_give_up(struct model *m, enum model_kind kind)
 {
     m->listings[kind].given_up = true;
+}
+
+void
+model_set_absent(struct model *m, enum model_kind kind)
+{
+    m->listings[kind].absent = true;
+    model_give_up(m, kind);
+}
+
+bool
+model_kind_known(const struct model *m, enum model_kind kind)
+{
+    return m->listings[kind].synced || m->listings[kind].absent;
 }
 
 bool

@@ -21,6 +21,8 @@
 #include <odp-netlink.h>
 #include <packets.h>
 
+#include "ofproxyd/flow/cookie.h"
+
 /* Sent by another node or another cluster as what goes between clusters. */
 static void
 match_mc(struct build *b)
@@ -195,4 +197,41 @@ mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
             render_arrival(node, &peer->gateways[i], b);
         }
     }
+}
+
+/* What another daemon has left. */
+
+static bool
+has_key(const struct fout *out, const struct fitem *item)
+{
+    for (size_t i = 0; i < out->n; i++) {
+        if (fitem_key_equals(out->items[i], item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+pipe_is_mc(const struct fitem *have, const struct fout *gateway)
+{
+    uint64_t cookie = fitem_cookie(have);
+
+    if (!cookie_is_ours(cookie) || !cookie_is_current(cookie)) {
+        return false;
+    }
+    switch (cookie_category(cookie)) {
+    case COOKIE_MULTICLUSTER: return true;
+    case COOKIE_NODE:
+        return fitem_table(have) == PIPE_T_L3_FORWARDING
+               && fitem_priority(have) == PIPE_PRIO_HIGH;
+    case COOKIE_PIPELINE:
+        /* In UnSNAT it depends on a Gateway that is not known. */
+        return fitem_table(have) == PIPE_T_UNSNAT || has_key(gateway, have);
+    case COOKIE_POD:
+    case COOKIE_SERVICE:
+    case COOKIE_AFFINITY:
+    case COOKIE_CLUSTER_IP: break;
+    }
+    return false;
 }

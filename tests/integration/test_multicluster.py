@@ -475,6 +475,41 @@ def test_a_restart_sends_nothing(mc, hard):
     assert "sent: 0 flow puts, 0 flow deletes" in mc.daemon.appctl("sync")
 
 
+FAULTS = {"forbidden": {"status": 403}, "error": {"status": 500},
+          "silence": {"stall_after": 40}, "drops": {"drip": (1, 1)}}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("gw", [ME, OTHER], ids=["gateway", "regular"])
+def test_a_restart_while_the_kinds_cant_be_listed(tmp_path, fault, gw):
+    """What is between clusters stays as it is, while Services go on; when
+    the kinds have been listed, what is not wanted goes."""
+    with make_rig(tmp_path / "rig", "noEncap", objs=[
+            gateway(*gw), cluster_info(*WEST), cluster_info(*NORTH)]) as rig:
+        rig.api.apply_all(rig.objs)
+        rig.start_daemon()
+        check(rig, gw, of(WEST), of(NORTH), routed=True)
+        before = mcnode.flows(rig.switch)
+        rig.daemon.allow(r"\|kube\|WARN\|(gateways|clusterinfoimports): list")
+        rig.daemon.kill()
+        rig.api.delete("clusterinfoimports", NAMESPACE, "north")
+        rig.api.apply(objects.service("ns1", "web"))
+        for kind in ("gateways", "clusterinfoimports"):
+            rig.api.fault(resource=kind, verb="list", count=1000,
+                          **FAULTS[fault])
+        rig.daemon.start()
+        rig.wait_lookup("10.96.0.10", "reject")
+        wait_for(lambda: "flows that were there stay" in
+                 rig.daemon.appctl("sync") and rig.daemon.in_sync(), 10,
+                 "all else", rig)
+        assert mcnode.flows(rig.switch) == before
+        if fault == "error":    # Asked for again soon.
+            rig.api.clear_faults()
+            check(rig, gw, of(WEST), routed=True)
+            assert "flows that were there" not in rig.daemon.appctl("sync")
+        rig.check_quiet()
+
+
 def test_a_switch_that_has_lost_all_gets_all_again(mc):
     """In Antrea flows to pods of the gateway are missing then (M1)."""
     check(mc, ME, of(WEST))

@@ -513,6 +513,11 @@ optional_kinds_are_waited_for_until_given_up(void **state OVS_UNUSED)
     }
     assert_true(model_settled(m));
     assert_false(model_kind_synced(m, MODEL_SERVICE_CIDRS));
+    assert_false(model_kind_known(m, MODEL_SERVICE_CIDRS));
+    assert_true(model_kind_known(m, MODEL_SERVICES));
+    model_set_absent(m, MODEL_SERVICE_CIDRS);
+    assert_false(model_kind_synced(m, MODEL_SERVICE_CIDRS));
+    assert_true(model_kind_known(m, MODEL_SERVICE_CIDRS));
     model_destroy(m);
 }
 

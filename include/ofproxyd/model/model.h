@@ -138,6 +138,13 @@ bool model_kind_synced(const struct model *, enum model_kind);
  * longer. */
 void model_give_up(struct model *, enum model_kind);
 
+/* The server has no such kind.  Includes model_give_up(). */
+void model_set_absent(struct model *, enum model_kind);
+
+/* True once it is known which objects of a kind there are: it was listed, or
+ * the server doesn't have it. */
+bool model_kind_known(const struct model *, enum model_kind);
+
 /* True once model_synced(), and every optional kind has been listed or given
  * up. */
 bool model_settled(const struct model *);

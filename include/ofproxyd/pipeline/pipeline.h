@@ -164,6 +164,10 @@ struct pipe_mc_peer {
 void pipe_render_mc_peer(const struct pipe_node *, uint32_t object_id,
                          const struct pipe_mc_peer *, struct fout *);
 
+/* True if 'have', which the switch has, is a flow between clusters, whatever
+ * role it was made for.  'gateway' are those of the node as a gateway. */
+bool pipe_is_mc(const struct fitem *have, const struct fout *gateway);
+
 /* A Service port in one family. */
 
 /* What a new connection gets. */
