@@ -22,6 +22,8 @@
 
 VLOG_DEFINE_THIS_MODULE(multicluster);
 
+static const char this_cluster[] = "this cluster";
+
 /* Lines about what is left out: there may be thousands of networks. */
 #define MAX_PROBLEMS 50
 
@@ -153,6 +155,14 @@ choose_gateway(const struct mc *mc, struct picture *p)
     p->role = !strcmp(gw->meta.name, model_node_name(mc->model))
                   ? PIPE_MC_GATEWAY
                   : PIPE_MC_REGULAR;
+    if (p->role == PIPE_MC_REGULAR
+        && node_has_address(model_own_node(mc->model), &p->internal_ip)) {
+        /* A tunnel to there would end here, and begin again. */
+        p->internal_ip = (struct ip){ .in6 = in6addr_any };
+        ds_put_format(&p->problems,
+                      "Gateway %s: its internalIP is this node's own\n",
+                      p->gateway);
+    }
     if (hmap_count(all) > 1) {
         ds_put_format(&p->problems,
                       "of %" PRIuSIZE " Gateways only the oldest, %s, is "
@@ -169,6 +179,7 @@ struct pass {
     struct picture *p;
     struct netset taken; /* Networks of clusters that were there before, */
     struct netset good;  /* and of the one that is looked at. */
+    struct netset hosts; /* Gateways of those before, and of this cluster. */
 };
 
 /* Notes that 'net' of 'c' is not used. */
@@ -185,6 +196,32 @@ add_problem(struct picture *p, const struct mc_peer *c, const char *what,
     }
 }
 
+static struct cidr
+host_of(const struct ip *ip)
+{
+    return (struct cidr){ *ip, ip_family(ip) == IP_V4 ? 32 : 128 };
+}
+
+/* This cluster's Gateways, which may have addresses that no Node has. */
+static void
+push_own_gateways(struct pass *pass)
+{
+    const struct hmap *all = model_plain(pass->mc->model, MODEL_MC_GATEWAYS);
+    const struct model_plain *mp;
+
+    HMAP_FOR_EACH (mp, hmap_node, all) {
+        const struct mc_gateway *gw =
+            CONTAINER_OF(mp->meta, struct mc_gateway, meta);
+
+        struct cidr outside = host_of(&gw->gateway_ip);
+        struct cidr inside = host_of(&gw->internal_ip);
+
+        netset_push(&pass->hosts, &outside, this_cluster);
+        netset_push(&pass->hosts, &inside, this_cluster);
+    }
+    netset_compact(&pass->hosts);
+}
+
 /* Returns true and says why if 'net' isn't another cluster's. */
 static bool
 is_own(const struct mc *mc, const struct cidr *net, struct ds *why)
@@ -194,6 +231,10 @@ is_own(const struct mc *mc, const struct cidr *net, struct ds *why)
     const struct cidr *own = svccidrs_get(mc->svccidrs, &n);
 
     if (svccidrs_find_flaw(mc->svccidrs, net, why)) {
+        return true;
+    }
+    if (cidr_is_link_local(net)) {
+        ds_put_cstr(why, "its addresses are those of a link");
         return true;
     }
     for (size_t i = 0; i < n; i++) {
@@ -207,20 +248,44 @@ is_own(const struct mc *mc, const struct cidr *net, struct ds *why)
     return false;
 }
 
+/* Returns true and says why if 'net' is that of a cluster which was there
+ * before. */
+static bool
+is_taken(const struct pass *pass, const struct cidr *net, struct ds *why)
+{
+    const struct netset_item *item = netset_find(&pass->taken, net);
+    char buf[CIDR_STRLEN];
+
+    if (item) {
+        ds_put_format(why, "it overlaps %s of %s",
+                      cidr_to_string(&item->net, buf), item->whose);
+    }
+    return item != NULL;
+}
+
+/* Or holds a gateway: chance would tell where answers go. */
+static bool
+has_host(const struct pass *pass, const struct cidr *net, struct ds *why)
+{
+    const struct netset_item *item = netset_find(&pass->hosts, net);
+    char buf[IP_STRLEN];
+
+    if (item) {
+        ds_put_format(why, "it holds %s, a gateway of %s",
+                      ip_to_string(&item->net.ip, buf), item->whose);
+    }
+    return item != NULL;
+}
+
 /* Notes 'net' of 'c' as one of its networks if it is nobody else's. */
 static void
 judge_cidr(struct pass *pass, const struct mc_peer *c, const struct cidr *net)
 {
     struct ds why = DS_EMPTY_INITIALIZER;
-    char buf[CIDR_STRLEN];
 
-    if (!is_own(pass->mc, net, &why)) {
-        const struct netset_item *item = netset_find(&pass->taken, net);
-
-        if (item) {
-            ds_put_format(&why, "it overlaps %s of %s",
-                          cidr_to_string(&item->net, buf), item->whose);
-        } else if (!c->n_gateways) {
+    if (!is_own(pass->mc, net, &why) && !is_taken(pass, net, &why)
+        && !has_host(pass, net, &why)) {
+        if (!c->n_gateways) {
             ds_put_cstr(&why, "the cluster has no gateway");
         } else {
             netset_push(&pass->good, net, c->name);
@@ -250,9 +315,12 @@ static void
 judge_gateway(struct pass *pass, struct mc_peer *c, const struct ip *ip)
 {
     struct ds why = DS_EMPTY_INITIALIZER;
-    struct cidr host = { *ip, ip_family(ip) == IP_V4 ? 32 : 128 };
+    struct cidr host = host_of(ip);
+    const struct netset_item *other = netset_find(&pass->hosts, &host);
 
-    if (is_own(pass->mc, &host, &why)) {
+    if (other && other->whose == this_cluster) {
+        add_problem(pass->p, c, "gateway ", &host, "it is this cluster's");
+    } else if (is_own(pass->mc, &host, &why) || is_taken(pass, &host, &why)) {
         add_problem(pass->p, c, "gateway ", &host, ds_cstr(&why));
     } else if (!has_gateway(c, ip)) {
         c->gateways[c->n_gateways++] = *ip;
@@ -271,6 +339,18 @@ take_good(struct pass *pass, struct mc_peer *c)
     for (size_t i = 0; i < c->n_cidrs; i++) {
         c->cidrs[i] = pass->good.items[i].net;
     }
+    pass->good.n = 0;
+
+    /* Its gateways may be in its own networks, or be another one's, too. */
+    for (size_t i = 0; i < c->n_gateways; i++) {
+        struct cidr host = host_of(&c->gateways[i]);
+
+        if (!netset_find(&pass->hosts, &host)) {
+            netset_push(&pass->good, &host, c->name);
+        }
+    }
+    netset_compact(&pass->good);
+    netset_merge(&pass->hosts, &pass->good);
     pass->good.n = 0;
 }
 
@@ -350,6 +430,7 @@ make_picture(const struct mc *mc, struct picture *p)
     *p = (struct picture){ .role = PIPE_MC_NONE };
     ds_init(&p->problems);
     choose_gateway(mc, p);
+    push_own_gateways(&pass);
     p->clusters = xmalloc(MAX(n, 1) * sizeof *p->clusters);
     for (size_t i = 0; i < n; i++) {
         add_cluster(&pass, CONTAINER_OF(metas[i], struct mc_cluster, meta));
@@ -361,6 +442,7 @@ make_picture(const struct mc *mc, struct picture *p)
     number_clusters(p);
     netset_clear(&pass.taken);
     netset_clear(&pass.good);
+    netset_clear(&pass.hosts);
     free(metas);
 }
 

@@ -218,6 +218,15 @@ cidr_contains(const struct cidr *cidr, const struct ip *ip)
            && (bits % 8 == 0 || !((a[bytes] ^ b[bytes]) >> (8 - bits % 8)));
 }
 
+bool
+cidr_is_link_local(const struct cidr *cidr)
+{
+    if (ip_family(&cidr->ip) == IP_V4) {
+        return cidr->plen >= 16 && ntohl(ip_v4(&cidr->ip)) >> 16 == 0xa9fe;
+    }
+    return cidr->plen >= 10 && IN6_IS_ADDR_LINKLOCAL(&cidr->ip.in6);
+}
+
 struct cidr
 cidr_network(const struct cidr *cidr)
 {

@@ -24,7 +24,7 @@
 #define DECODE_RANGES_MAX      65536 /* ...and source ranges. */
 #define DECODE_TAINTS_MAX      4096
 #define DECODE_POD_CIDRS_MAX   16    /* The API: 2. */
-#define DECODE_MC_CIDRS_MAX    16384 /* Pod networks of another cluster... */
+#define DECODE_MC_CIDRS_MAX    1024  /* Pod networks of another cluster... */
 #define DECODE_MC_GATEWAYS_MAX 256   /* ...and its gateways; Antrea: 1. */
 
 /* The top-level members that anybody reads. */

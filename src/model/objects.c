@@ -390,6 +390,17 @@ node_addresses_equal(const struct node_address *a,
 }
 
 bool
+node_has_address(const struct node *node, const struct ip *ip)
+{
+    for (size_t i = 0; node && i < node->n_addresses; i++) {
+        if (ip_equals(&node->addresses[i].ip, ip)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
 node_equals(const struct node *a, const struct node *b)
 {
     return a->deleting == b->deleting && a->to_be_deleted == b->to_be_deleted

@@ -66,12 +66,33 @@ multicluster_cluster_has_networks_and_gateways(void **state OVS_UNUSED)
              "missing");
 }
 
+/* A switch takes a second and more to forget what has thousands of flows. */
+static void
+multicluster_cluster_has_a_thousand_networks(void **state OVS_UNUSED)
+{
+    struct ds json = DS_EMPTY_INITIALIZER;
+
+    ds_put_cstr(&json, "\"spec\":{\"serviceCIDR\":\"10.97.0.0/16\","
+                       "\"gatewayInfos\":[{\"gatewayIP\":\"192.0.2.21\"}],"
+                       "\"podCIDRs\":[");
+    for (int i = 0; i <= 1024; i++) {
+        ds_put_format(&json, "%s\"10.20.%d.%d/32\"", i ? "," : "", i / 256,
+                      i % 256);
+    }
+    ds_put_cstr(&json, "]}");
+    check_mc(MODEL_MC_CLUSTERS, ds_cstr(&json),
+             "error: ClusterInfoImport mc/a: spec.podCIDRs[1024]: more than "
+             "1024 elements");
+    ds_destroy(&json);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(multicluster_gateway_has_two_addresses),
         cmocka_unit_test(multicluster_cluster_has_networks_and_gateways),
+        cmocka_unit_test(multicluster_cluster_has_a_thousand_networks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

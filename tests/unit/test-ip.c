@@ -262,6 +262,30 @@ only_unicast_addresses_are_unicast(void **state OVS_UNUSED)
 }
 
 static void
+link_local_networks_are_found(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *net;
+        bool link_local;
+    } rows[] = {
+        { "169.254.0.0/16", true },  { "169.254.9.0/24", true },
+        { "169.254.0.0/15", false }, { "169.253.0.0/16", false },
+        { "fe80::/10", true },       { "febf::1/128", true },
+        { "fe80::/9", false },       { "fec0::/10", false },
+        { "2001:db8::/32", false },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct cidr cidr;
+
+        assert_int_equal(cidr_parse(rows[i].net, &cidr), 0);
+        if (cidr_is_link_local(&cidr) != rows[i].link_local) {
+            fail_msg("%s is misjudged", rows[i].net);
+        }
+    }
+}
+
+static void
 good_cidrs_are_read_and_written(void **state OVS_UNUSED)
 {
     static const struct {
@@ -400,6 +424,7 @@ main(void)
         cmocka_unit_test(only_the_unspecified_ipv6_address_is_none),
         cmocka_unit_test(hash_depends_on_address_and_basis),
         cmocka_unit_test(only_unicast_addresses_are_unicast),
+        cmocka_unit_test(link_local_networks_are_found),
         cmocka_unit_test(good_cidrs_are_read_and_written),
         cmocka_unit_test(bad_cidrs_are_refused),
         cmocka_unit_test(cidr_contains_its_addresses_and_no_others),

@@ -96,13 +96,13 @@ static void
 put_cluster_by(struct fixture *f, const char *name, const char *services,
                const char *gateway1, const char *gateway2)
 {
-    struct ip gateways[] = { ip(gateway1), ip(gateway2) };
+    struct ip gateways[] = { ip(gateway1), ip(gateway2 ? gateway2 : "::") };
     struct mc_cluster cluster = {
         .meta = { .ns = "mc", .name = name, .uid = "", .created_s = 1 },
         .cluster_id = "id",
         .service_cidr = cidr(services),
         .gateway_ips = gateways,
-        .n_gateway_ips = ARRAY_SIZE(gateways),
+        .n_gateway_ips = gateway2 ? 2 : 1,
     };
 
     model_put_plain(f->model, MODEL_MC_CLUSTERS,
@@ -130,14 +130,14 @@ put_cluster(struct fixture *f, const char *name, int64_t created_s,
                     &mc_cluster_pack(&cluster, model_pool(f->model))->meta);
 }
 
-/* Node n2. */
 static void
-put_node(struct fixture *f, const char *address, const char *pods)
+put_named_node(struct fixture *f, const char *name, const char *address,
+               const char *pods)
 {
     struct node_address a = { .ip = ip(address) };
     struct cidr pod_cidr = cidr(pods);
     struct node node = {
-        .meta = { .ns = "", .name = "n2", .uid = "" },
+        .meta = { .ns = "", .name = name, .uid = "" },
         .zone = "",
         .pod_cidrs = &pod_cidr,
         .n_pod_cidrs = 1,
@@ -146,6 +146,12 @@ put_node(struct fixture *f, const char *address, const char *pods)
     };
 
     model_put_node(f->model, node_pack(&node, model_pool(f->model)));
+}
+
+static void
+put_node(struct fixture *f, const char *address, const char *pods)
+{
+    put_named_node(f, "n2", address, pods);
 }
 
 static void
@@ -357,6 +363,98 @@ networks_that_overlap_are_the_first_ones(void **state)
              "address is in it\n");
 }
 
+/* A gateway's address is where answers go, and where tunnels end. */
+static void
+gateways_are_nobody_elses(void **state)
+{
+    static const struct {
+        const char *by, *why;
+    } rows[] = {
+        { "203.0.113.1", "it is this cluster's" },
+        { "192.0.2.12", "it is this cluster's" },
+        { "192.0.2.11", "this node's own address is in it" },
+        { "10.97.0.5", "it overlaps 10.97.0.0/16 of west" },
+        { "10.96.0.5", "it overlaps 10.96.0.0/16" },
+        { "169.254.1.1", "its addresses are those of a link" },
+        { "fe80::1", "its addresses are those of a link" },
+        { "169.254.0.253", "its addresses can't be those of Services" },
+    };
+    struct fixture *f = *state;
+
+    put_gateway(f, "n2", 1, "203.0.113.1", "192.0.2.12");
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct cidr host =
+            cidr(strchr(rows[i].by, ':') ? "::/128" : "0.0.0.0/32");
+        char buf[CIDR_STRLEN], *expected;
+
+        host.ip = ip(rows[i].by);
+        put_cluster_by(f, "x", "10.98.0.0/16", rows[i].by, NULL);
+        expected = xasprintf("multicluster: regular node; Gateway n2\n"
+                             "  west (id): 10.97.0.0/16 by 198.51.100.1\n"
+                             "  x (id): by\n"
+                             "ClusterInfoImport x: gateway %s is not used: "
+                             "%s\n"
+                             "ClusterInfoImport x: 10.98.0.0/16 is not used: "
+                             "the cluster has no gateway\n",
+                             cidr_to_string(&host, buf), rows[i].why);
+        check(f, expected);
+        free(expected);
+    }
+    /* Two may have the same one. */
+    put_cluster(f, "x", 2, "10.98.0.0/16", "10.30.0.0/16");
+    assert_int_equal(n_to(f, "192.0.2.12->tun_dst"), 3);
+}
+
+static void
+no_network_holds_a_gateway_of_others(void **state)
+{
+    static const struct {
+        const char *net, *why;
+    } rows[] = {
+        { "198.51.100.0/24", "it holds 198.51.100.1" },
+        { "203.0.113.0/24", "it holds 203.0.113.1" },
+        { "169.254.1.0/24", "its addresses are those of a link" },
+        { "fe80::/64", "its addresses are those of a link" },
+    };
+    struct fixture *f = *state;
+
+    put_gateway(f, "n2", 1, "203.0.113.1", "192.0.2.12");
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char *expected =
+            xasprintf("multicluster: regular node; Gateway n2\n"
+                      "  west (id): 10.97.0.0/16 by 198.51.100.1\n"
+                      "  x (id): by 198.51.100.9\n"
+                      "ClusterInfoImport x: %s is not used: %s\n",
+                      rows[i].net, rows[i].why);
+
+        put_cluster_by(f, "x", rows[i].net, "198.51.100.9", NULL);
+        check(f, expected);
+        free(expected);
+    }
+    /* Its own may be in it. */
+    put_cluster_by(f, "x", "10.98.0.0/16", "10.98.0.1", NULL);
+    assert_int_equal(n_to(f, "192.0.2.12->tun_dst"), 4);
+}
+
+/* Where a node has the address of one that was the gateway. */
+static void
+no_tunnel_leads_to_this_node(void **state)
+{
+    struct fixture *f = *state;
+
+    put_named_node(f, "n1", "192.0.2.11", "10.10.1.0/24");
+    put_gateway(f, "n2", 1, "203.0.113.1", "192.0.2.11");
+    put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
+    check(f, "multicluster: regular node; Gateway n2\n"
+             "  west (id): 10.97.0.0/16 by 198.51.100.1\n"
+             "Gateway n2: its internalIP is this node's own\n");
+    assert_int_equal(render(f), 0);
+    put_gateway(f, "n2", 1, "203.0.113.1", "192.0.2.12");
+    assert_int_equal(n_to(f, "192.0.2.12->tun_dst"), 2);
+}
+
 static void
 order_is_that_of_creation_whatever_comes_first(void **state)
 {
@@ -516,6 +614,9 @@ main(void)
         TEST(m3_flows_follow_the_gateways_address),
         TEST(what_there_is_is_counted),
         TEST(networks_that_overlap_are_the_first_ones),
+        TEST(gateways_are_nobody_elses),
+        TEST(no_network_holds_a_gateway_of_others),
+        TEST(no_tunnel_leads_to_this_node),
         TEST(order_is_that_of_creation_whatever_comes_first),
         TEST(networks_of_this_cluster_that_come_later_count),
         TEST(changes_that_do_not_matter_change_nothing),

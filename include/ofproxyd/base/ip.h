@@ -102,6 +102,9 @@ const char *cidr_to_string(const struct cidr *cidr, char buf[CIDR_STRLEN]);
 /* True if 'ip' is of the family of 'cidr' and inside it. */
 bool cidr_contains(const struct cidr *cidr, const struct ip *ip);
 
+/* True if all of its addresses are link-local (RFC 3927, RFC 4291 2.5.6). */
+bool cidr_is_link_local(const struct cidr *cidr);
+
 /* Returns 'cidr' with all host bits zero. */
 struct cidr cidr_network(const struct cidr *cidr);
 

@@ -188,6 +188,9 @@ void node_free(struct node *, struct intern_pool *pool);
 /* The same for a Node. */
 bool node_equals(const struct node *, const struct node *);
 
+/* True if 'ip' is an address of 'node', which may be NULL. */
+bool node_has_address(const struct node *node, const struct ip *ip);
+
 /* The same for the kinds of which a cluster has few.  Each begins with its
  * metadata, by which the store holds it, and is freed by plain_free(). */
 struct service_cidr *service_cidr_pack(const struct service_cidr *tmpl,
