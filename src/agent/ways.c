@@ -151,7 +151,8 @@ add_service_routes(struct route_list *list)
     size_t n;
 
     if (!w->cfg.cfg->antrea_proxy_proxy_all) {
-        if (w->cfg.cfg->antrea_proxy_proxy_load_balancer_ips) {
+        if (w->cfg.cfg->antrea_proxy_proxy_load_balancer_ips
+            || w->cfg.cfg->multicluster_enable_gateway) {
             add_virtual_routes(list, false);
         }
         return;

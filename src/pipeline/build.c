@@ -236,14 +236,15 @@ build_set_eth_dst(struct build *b, struct eth_addr mac)
     ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_ETH_DST), &mac, NULL);
 }
 
+/* What came by a tunnel over IPv4 and goes on by one over IPv6 still has the
+ * destination of the first, which Open vSwitch would prefer. */
 void
 build_set_tunnel_dst(struct build *b, const struct ip *ip)
 {
-    if (ip_family(ip) == IP_V4) {
-        ovs_be32 v4 = ip_v4(ip);
+    ovs_be32 v4 = ip_family(ip) == IP_V4 ? ip_v4(ip) : 0;
 
-        ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_TUN_DST), &v4, NULL);
-    } else {
+    ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_TUN_DST), &v4, NULL);
+    if (!v4) {
         ofpact_put_set_field(&b->ofpacts, mf_from_id(MFF_TUN_IPV6_DST),
                              &ip->in6, NULL);
     }

@@ -72,6 +72,22 @@ render_tunnel(const struct pipe_node *node, struct build *b)
     build_done(b);
 }
 
+/* Another cluster's connection whose endpoint is the host's, or where the host
+ * routes to: answers would go straight to the other cluster, where nobody
+ * knows them. */
+static void
+render_to_host(enum ip_family family, struct build *b)
+{
+    build_flow(b, PIPE_T_SNAT_MARK, PIPE_PRIO_NORMAL);
+    build_match_family(b, family);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
+    build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+    build_snat_commit(b, family, false);
+    build_done(b);
+}
+
 void
 mc_render_node(const struct pipe_node *node, struct build *b)
 {
@@ -91,6 +107,9 @@ mc_render_node(const struct pipe_node *node, struct build *b)
         build_done(b);
 
         build_unsnat(b, &node->mc_gateway_ip);
+        for (int f = 0; f < N_IP_FAMILIES; f++) {
+            render_to_host(f, b);
+        }
     }
 }
 

@@ -27,11 +27,12 @@ POD_TO_POD = {**ON, "multicluster": {**ON["multicluster"],
                                      "enablePodToPodConnectivity": True}}
 
 
-def gateway(node, **fields):
+def gateway(node, family=4, **fields):
     """The Gateway that this node is."""
     return {"apiVersion": API, "kind": "Gateway",
             "metadata": {"name": node.node_name, "namespace": NAMESPACE},
-            "gatewayIP": node.of(4), "internalIP": node.of(4), **fields}
+            "gatewayIP": node.of(family), "internalIP": node.of(family),
+            **fields}
 
 
 def cluster_info(name, gateways, service_cidr, pod_cidrs=()):
@@ -48,11 +49,16 @@ class ClusterSet:
 
     mode: of both clusters.  resources: what the API servers have of the
     objects' kinds; unless they have all, introduce() makes the objects.
-    config: more keys of antrea-agent.conf."""
+    families: of pods and nodes.  The objects carry the addresses of Services
+    and gateways in the first one; the networks of pods, in all; and that of
+    the second family's Services as if it were one of pods.
+    config: more keys of antrea-agent.conf, and of MultiCluster."""
 
     def __init__(self, directory, mode="encap",
-                 resources=apistore.MULTICLUSTER, **config):
-        config = {"resources": resources, **ON, **config}
+                 resources=apistore.MULTICLUSTER, families=(4,), **config):
+        config = {"resources": resources, "families": families,
+                  "underlay": families, **ON, **config}
+        self.families, self.family = families, families[0]
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             self.east = stack.enter_context(self._make(
@@ -75,8 +81,7 @@ class ClusterSet:
     @staticmethod
     def _make(directory, subnets, mode, **more):
         directory.mkdir()
-        return MultiCluster(directory, subnets, mode=mode, families=(4,),
-                            underlay=(4,), **more)
+        return MultiCluster(directory, subnets, mode=mode, **more)
 
     def __enter__(self):
         return self
@@ -94,7 +99,7 @@ class ClusterSet:
         old = self.gateways.get(name)
         self.gateways[name] = node
         with cluster.api.batch():
-            cluster.api.apply(gateway(node))
+            cluster.api.apply(gateway(node, self.family))
             if old and old is not node:
                 cluster.api.delete("gateways", NAMESPACE, old.node_name)
         for other in self.others(name).values() if tell else ():
@@ -103,9 +108,11 @@ class ClusterSet:
     def info(self, name):
         """What other clusters are told of this one."""
         cluster = self.clusters[name]
+        services = [cluster.service_cidrs[f] for f in self.families]
         return cluster_info(
-            name, [self.gateways[name].of(4)], cluster.service_cidrs[4],
-            [str(c) for node in cluster.nodes for c in node.cidrs])
+            name, [self.gateways[name].of(self.family)], services[0],
+            [str(c) for node in cluster.nodes for c in node.cidrs]
+            + services[1:])
 
     def wait(self, timeout=10):
         """Waits until every node has the flows of its role and no more to
@@ -129,7 +136,7 @@ class ClusterSet:
                 for name, found in endpoints.items()}
         home = self.clusters[importer]
         imported = home.service(
-            [Endpoint({4: service.of(4)}, PORT, None)
+            [Endpoint(service.addresses, PORT, None)
              for service in made.values()], wait=False)
         home.api.apply({**imported.object(), "metadata": {
             **imported.object()["metadata"],
