@@ -140,7 +140,14 @@ check_encap_mode(struct cfg_loader *l)
                    "trafficEncapMode is noEncap or networkPolicyOnly");
         }
         break;
-    case CFG_NETWORK_POLICY_ONLY: cfg->no_snat = true; break;
+    case CFG_NETWORK_POLICY_ONLY:
+        cfg->no_snat = true;
+        if (cfg->multicluster_enable_gateway) {
+            refuse(l, OPTION_traffic_encap_mode, "encap, noEncap or hybrid",
+                   "multicluster.enableGateway needs pod networks of the "
+                   "nodes");
+        }
+        break;
     case CFG_NO_ENCAP: break;
     }
 }

@@ -21,6 +21,7 @@ Without a kernel datapath, tunnels leave by a bridge that has the node's
 address (Open vSwitch's userspace tunnelling): "br-phy", with the link to the
 router as its port.  Modes without tunnels have the address on the link.
 """
+import contextlib
 import ipaddress
 import json
 import pathlib
@@ -366,6 +367,20 @@ class MultiCluster(Base):
     def outside_address(self, family):
         """Of the outside client."""
         return host_of("outside", family, OUTSIDE)[1]
+
+    @contextlib.contextmanager
+    def narrow_outside(self):
+        """The outside's link takes small packets only, as its router
+        tells."""
+        def set_mtu(mtu):
+            self.outside.ip("link", "set", "eth0", "mtu", str(mtu))
+            for link in ("to-outside", "sub-outside"):
+                self.router.ip("link", "set", link, "mtu", str(mtu))
+        set_mtu(1280)
+        try:
+            yield
+        finally:
+            set_mtu(1500)
 
     def capture(self, *nodes, ports=None):
         """A running capture on the underlay: of these nodes, or of all."""

@@ -246,20 +246,6 @@ def test_gateway_and_pods_fill_the_underlay_and_no_more(multi, family):
         service.delete()
 
 
-@contextlib.contextmanager
-def narrow_outside(multi):
-    """The outside's link takes small packets only, as its router tells."""
-    def set_mtu(mtu):
-        multi.outside.ip("link", "set", "eth0", "mtu", str(mtu))
-        for link in ("to-outside", "sub-outside"):
-            multi.router.ip("link", "set", link, "mtu", str(mtu))
-    set_mtu(1280)
-    try:
-        yield
-    finally:
-        set_mtu(1500)
-
-
 def test_a_router_that_wants_smaller_packets_is_heard(multi, host_family):
     """Its error about a translated connection reaches the pod, and quotes
     the packet that the pod sent; the connection goes on.
@@ -277,7 +263,7 @@ def test_a_router_that_wants_smaller_packets_is_heard(multi, host_family):
     with Server(multi.outside, "outside", tcp=[PORT]), Wire(pod) as wire, \
             packets.sock(pod, host_family, socket.SOCK_STREAM) as sock:
         sock.connect((called, PORT))
-        with narrow_outside(multi):
+        with multi.narrow_outside():
             converse(sock, 20000)
         error = wire.wait(lambda f: f.proto == proto and f.icmp == kind)
         port = sock.getsockname()[1]

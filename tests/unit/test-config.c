@@ -397,6 +397,12 @@ values_that_do_not_go_together_are_errors_with_a_reason(
           "encap" NEED_PROXY
           "f:2:29: featureGates.AntreaProxy: deprecated, use "
           "antreaProxy.enable\n" },
+        { "trafficEncapMode: networkPolicyOnly\n"
+          "featureGates: {Multicluster: true}\n"
+          "multicluster: {enableGateway: true}",
+          "f:1:19: trafficEncapMode: found \"networkPolicyOnly\", allowed "
+          "encap, noEncap or hybrid: multicluster.enableGateway needs pod "
+          "networks of the nodes\n" },
         { "hostGateway: br-int",
           "f:1:14: hostGateway: found \"br-int\", allowed different names: "
           "ovsBridge and hostGateway are two interfaces\n" },

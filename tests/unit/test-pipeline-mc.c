@@ -145,6 +145,26 @@ other_cluster_is_reached_as_the_role_says(void **state OVS_UNUSED)
     }
 }
 
+static void
+gateway_gives_its_address_in_its_family(void **state OVS_UNUSED)
+{
+    struct cidr cidrs[] = { cidr("10.97.0.0/16"), cidr("2001:db8:97::/112") };
+    struct ip gateway = ip("2001:db8:f::21");
+    struct pipe_mc_peer peer = {
+        .cidrs = cidrs,
+        .n_cidrs = ARRAY_SIZE(cidrs),
+        .gateways = &gateway,
+        .n_gateways = 1,
+        .tunnel_dst = gateway,
+    };
+    struct pipe_node node = make_node(PIPE_MC_GATEWAY);
+    struct fout out = FOUT_INIT;
+
+    node.mc_gateway_ip = ip("2001:db8:f::1");
+    pipe_render_mc_peer(&node, 0x123, &peer, &out);
+    check("mc-peer-gateway6.txt", &out);
+}
+
 /* What comes from other clusters takes the tunnel to other nodes' pods even
  * where the host routes what the nodes send each other. */
 static void
@@ -177,8 +197,8 @@ gateway_sends_to_other_nodes_by_the_tunnel_in_any_mode(void **state OVS_UNUSED)
 /* Cluster IPs as endpoints. */
 
 static void
-check_service(const char *name, enum pipe_verdict verdict, bool nested,
-              uint32_t affinity_s)
+check_service(const char *name, enum proto proto, enum pipe_verdict verdict,
+              bool nested, uint32_t affinity_s)
 {
     struct pipe_frontend frontend = { .ip = ip("10.96.0.7"), .port = 80 };
     struct eps eps[] = {
@@ -187,7 +207,7 @@ check_service(const char *name, enum pipe_verdict verdict, bool nested,
     };
     struct pipe_service svc = {
         .object_id = 1,
-        .proto = PROTO_TCP,
+        .proto = proto,
         .frontends = &frontend,
         .n_frontends = 1,
         .targets = { { verdict, eps, verdict == PIPE_SELECT ? 2 : 0 } },
@@ -203,12 +223,18 @@ check_service(const char *name, enum pipe_verdict verdict, bool nested,
 static void
 cluster_ips_lead_to_their_own_services(void **state OVS_UNUSED)
 {
-    check_service("nested-endpoint.txt", PIPE_SELECT, true, 0);
-    check_service("nested-endpoint-affinity.txt", PIPE_SELECT, true, 60);
-    check_service("nested-target.txt", PIPE_SELECT, false, 0);
-    check_service("nested-target-affinity.txt", PIPE_SELECT, false, 60);
-    check_service("nested-target-reject.txt", PIPE_REJECT, false, 0);
-    check_service("nested-target-drop.txt", PIPE_DROP, false, 0);
+    check_service("nested-endpoint.txt", PROTO_TCP, PIPE_SELECT, true, 0);
+    check_service("nested-endpoint-affinity.txt", PROTO_TCP, PIPE_SELECT, true,
+                  60);
+    check_service("nested-target.txt", PROTO_TCP, PIPE_SELECT, false, 0);
+    check_service("nested-target-affinity.txt", PROTO_TCP, PIPE_SELECT, false,
+                  60);
+    check_service("nested-target-reject.txt", PROTO_TCP, PIPE_REJECT, false,
+                  0);
+    check_service("nested-target-drop.txt", PROTO_TCP, PIPE_DROP, false, 0);
+    check_service("nested-endpoint-sctp.txt", PROTO_SCTP, PIPE_SELECT, true,
+                  0);
+    check_service("nested-target-sctp.txt", PROTO_SCTP, PIPE_SELECT, false, 0);
 }
 
 int
@@ -217,6 +243,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(node_has_the_flows_of_its_role),
         cmocka_unit_test(other_cluster_is_reached_as_the_role_says),
+        cmocka_unit_test(gateway_gives_its_address_in_its_family),
         cmocka_unit_test(
             gateway_sends_to_other_nodes_by_the_tunnel_in_any_mode),
         cmocka_unit_test(cluster_ips_lead_to_their_own_services),
