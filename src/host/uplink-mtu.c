@@ -27,9 +27,9 @@ tunnel_overhead(enum cfg_tunnel_type type)
     OVS_NOT_REACHED();
 }
 
-/* What tunnels take of packets that use them. */
+/* What tunnels take away. */
 static unsigned int
-overhead(const struct cfg *cfg, bool v6_underlay)
+deduction(const struct cfg *cfg, bool v6_underlay)
 {
     return !cfg_has_tunnel(cfg) ? 0
                                 : tunnel_overhead(cfg->tunnel_type)
@@ -39,18 +39,13 @@ overhead(const struct cfg *cfg, bool v6_underlay)
 uint16_t
 uplink_mtu(const struct cfg *cfg, uint32_t mtu, bool v6_underlay)
 {
-    unsigned int less = overhead(cfg, v6_underlay);
+    unsigned int less = deduction(cfg, v6_underlay);
 
     if (cfg->default_mtu) {
         return cfg->default_mtu;
     }
     if (!mtu) {
         return 0;
-    }
-    if (cfg->traffic_encap_mode == CFG_NETWORK_POLICY_ONLY) {
-        /* The primary CNI's pods send as much as the uplink carries, and a
-         * smaller gateway would lose what they send to anybody. */
-        less = 0;
     }
     mtu = MIN(mtu, MAX_UPLINK_MTU);
     return mtu >= MIN_MTU_IPV4 + less ? mtu - less : MIN_MTU_IPV4;
@@ -65,7 +60,7 @@ uplink_mtu_trouble(const struct cfg *cfg, uint32_t mtu, bool v6_underlay,
     if (!ours) {
         return NULL;
     }
-    if (mtu && ours + overhead(cfg, v6_underlay) > mtu) {
+    if (mtu && ours + deduction(cfg, v6_underlay) > mtu) {
         return "packets of that size do not fit the uplink";
     }
     if (v6_pods && ours < MIN_MTU_IPV6) {

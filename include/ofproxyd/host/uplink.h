@@ -74,10 +74,8 @@ void uplink_format(const struct uplink *, struct ds *);
  *   gre             42   IPv4 20, header with key 8, inner Ethernet 14
  *   stt             72   IPv4 20, TCP-like 20, header 18, inner Ethernet 14
  *
- * and 20 more if nodes speak IPv6 with each other ('v6_underlay').  In
- * networkPolicyOnly nothing is subtracted: the primary CNI's pods need not
- * know of tunnels to other clusters.  It is never below 576, which every IPv4
- * host takes (RFC 791). */
+ * and 20 more if nodes speak IPv6 with each other ('v6_underlay').  It is
+ * never below 576, which every IPv4 host takes (RFC 791). */
 uint16_t uplink_mtu(const struct cfg *, uint32_t uplink_mtu, bool v6_underlay);
 
 /* Why pods will have trouble with the MTU of uplink_mtu(), in words, or NULL
