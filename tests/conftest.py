@@ -17,6 +17,7 @@ from support.daemon import Ofproxyd
 from support.multinode import MultiCluster
 from support.netns import Netns, sweep
 from support.ovs import PrivateSwitch
+from support.secrets import leaks, token
 
 # Files that take longest, a minute or two.  They are begun first, so that
 # no worker still has one of them when the others have done all.
@@ -62,6 +63,21 @@ def tmp_path(request, tmp_path_factory):
     some hundred characters (unix(7))."""
     return tmp_path_factory.mktemp(
         re.sub(r"\W", "_", request.node.name)[:16].strip("_"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """No log and no dump of all these tests has a token or a key.
+
+    That is looked at when all workers have ended, in the folder that has
+    theirs, too."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    # pylint: disable=protected-access
+    found = list(leaks(session.config._tmp_path_factory.getbasetemp()))
+    if found:
+        print("\nA token or a key is in", *found[:20], sep="\n  ")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_unconfigure():
@@ -113,9 +129,9 @@ def apiserver(tmp_path):
 
 @pytest.fixture
 def tls_apiserver(tmp_path):
-    """An API server with TLS and the token "good"."""
+    """An API server with TLS and the token token("good")."""
     with ApiServer(tmp_path / "apiserver", tls=True,
-                   tokens={"good": "system:node:n1"}) as api:
+                   tokens={token("good"): "system:node:n1"}) as api:
         yield api
 
 

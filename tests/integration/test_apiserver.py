@@ -14,6 +14,7 @@ import pytest
 
 from support import apifault, apihttp, apistore, objects
 from support.apiserver import ApiServer, RemoteApiServer
+from support.secrets import token
 from support.wait import wait_for
 
 RECORDINGS = pathlib.Path(__file__).parents[1] / "data/recordings"
@@ -253,11 +254,11 @@ def test_what_is_forbidden_gets_403(tmp_path, name, verb, path):
 def test_tokens_are_checked_and_may_change(tls_apiserver):
     """401 as recorded without the right token."""
     unauthorized = (401, recorded("error-401.json").encode())
-    good, bad = (Client(tls_apiserver, t) for t in ("good", "bad"))
+    good, bad = (Client(tls_apiserver, token(t)) for t in ("good", "bad"))
     assert good.get(SERVICES)[0] == 200
     assert bad.get(SERVICES) == unauthorized
     assert Client(tls_apiserver).get(SERVICES) == unauthorized
-    tls_apiserver.tokens = {"bad": "now good"}
+    tls_apiserver.tokens = {token("bad"): "now good"}
     assert bad.get(SERVICES)[0] == 200
     assert good.get(SERVICES) == unauthorized
 

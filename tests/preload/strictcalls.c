@@ -6,6 +6,7 @@
 #define _GNU_SOURCE 1
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,10 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* SCMP_ACT_TRAP of seccomp.h, which names the parameter types otherwise. */
-#define ACT_TRAP 0x00030000u
+/* Of seccomp.h, which names the parameter types otherwise. */
+#define ACT_TRAP         0x00030000u
+#define ACT_ERRNO(ERROR) (0x00050000u | (ERROR))
 
 void *seccomp_init(uint32_t action);
+int seccomp_load(void *filter);
+int seccomp_syscall_resolve_name(const char *name);
+int seccomp_rule_add_array(void *filter, uint32_t action, int call,
+                           unsigned int n, const void *conditions);
 
 static void
 tell(int number, siginfo_t *info, void *context)
@@ -33,7 +39,8 @@ tell(int number, siginfo_t *info, void *context)
     _exit(EXIT_FAILURE);
 }
 
-/* Stands before libseccomp's. */
+/* These stand before libseccomp's. */
+
 void *
 seccomp_init(uint32_t action)
 {
@@ -45,4 +52,18 @@ seccomp_init(uint32_t action)
     memcpy(&real, &found, sizeof real);
     sigaction(SIGSYS, &sa, NULL);
     return real(ACT_TRAP);
+}
+
+/* clone3 is meant to be tried in vain. */
+int
+seccomp_load(void *filter)
+{
+    int (*real)(void *);
+    void *found = dlsym(RTLD_NEXT, "seccomp_load");
+    int error = seccomp_rule_add_array(filter, ACT_ERRNO(ENOSYS),
+                                       seccomp_syscall_resolve_name("clone3"),
+                                       0, NULL);
+
+    memcpy(&real, &found, sizeof real);
+    return error ? error : real(filter);
 }

@@ -22,7 +22,7 @@ def binary():
 
 
 @functools.lru_cache
-def confined(path):
+def can_be_confined(path):
     """Whether a daemon of this program can be confined: by root, and if it has
     no sanitizers, which need more than it does."""
     return os.geteuid() == 0 and b"__asan_init" not in path.read_bytes()
@@ -100,6 +100,7 @@ class Ofproxyd:
         self.dir = pathlib.Path(directory).resolve()
         self.dir.mkdir(parents=True, exist_ok=True)
         self.switch, self.node, self.wrapper = switch, node, wrapper
+        self.confined = can_be_confined(binary()) and wrapper != VALGRIND
         self.config = self.dir / "antrea-agent.conf"
         self.log = self.dir / "ofproxyd.log"
         self.ctl = self.dir / "ofproxyd.ctl"
@@ -128,16 +129,15 @@ class Ofproxyd:
         """Starts it and waits for its control socket."""
         for path in (self.ctl, self.dir / "ofproxyd.pid"):
             path.unlink(missing_ok=True)
-        strict = confined(binary()) and self.wrapper != VALGRIND
         with open(self.dir / "stderr", "ab") as stderr:
             self._process = proc.start(
                 *self.wrapper, binary(), "--config", self.config, "--node",
                 self.node, "--unixctl", self.ctl,
                 "--pidfile=%s" % (self.dir / "ofproxyd.pid"),
                 "-vconsole:off", "--log-file=%s" % self.log,
-                *([] if strict else ["--no-self-confinement"]),
+                *([] if self.confined else ["--no-self-confinement"]),
                 netns=self.switch.netns, stdin=subprocess.DEVNULL,
-                stderr=stderr, env=strict_env() if strict else None)
+                stderr=stderr, env=strict_env() if self.confined else None)
         wait_for(lambda: proc.accepts(self.ctl) or not self.running,
                  self._time(10), "ofproxyd's control socket", self)
         self.check_running()
@@ -257,11 +257,14 @@ class Ofproxyd:
 
     def unexpected_warnings(self):
         """Log lines at WARN or worse that nobody has allowed, and all that
-        it has said on standard error (a sanitizer, valgrind, an abort)."""
+        it has said on standard error (a sanitizer, valgrind, an abort).  A
+        thread that blocks signals can't say which call was not allowed."""
         try:
             said = (self.dir / "stderr").read_text(errors="replace")
         except OSError:
             said = ""
+        if self._process and self._process.poll() == -signal.SIGSYS:
+            said += "ended by SIGSYS"
         return (ovs.warnings_in(self.log, self.allowed)
                 + said.splitlines())
 
