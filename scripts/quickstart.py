@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 # pylint: disable=wrong-import-position
-from support import objects                            # noqa: E402
+from support import ctl, objects                       # noqa: E402
 from support.apiserver import ApiServer                # noqa: E402
 from support.cluster import at                         # noqa: E402
 from support.clusterset import ClusterSet              # noqa: E402
@@ -386,6 +386,50 @@ def show_gateway(clusters):
                 say("    " + paint(line.strip(), "dim"))
 
 
+def ofproxyctl(member, *args):
+    """A command for ofproxyctl on a node, as it can be typed from here."""
+    return " ".join(["%s --target %s --vswitchd %s/ovs-vswitchd.ctl"
+                     % (ctl.program(), member.daemon.ctl, member.switch.dir),
+                     *args])
+
+
+def show_trace(clusters, service):
+    """The way to the other cluster, as traces tell it, and what was
+    counted."""
+    client = clusters.east.nodes[1].pods[1]
+    title("Following a packet from the pod %s to the cluster IP %s of west"
+          % (client.label, service.of(4)))
+    for member, args, text in clusters.follow(
+            clusters.east.nodes[1], client.address, service.of(4) + ":80"):
+        command("ofproxyctl trace %s   # node %s"
+                % (" ".join(args), member.name))
+        for line in text.splitlines():
+            if re.match("Result|To|Next", line):
+                say("    " + line)
+    for cluster in clusters.clusters.values():
+        wait_for(lambda m=cluster.members[0]: " 0 packets" not in ctl.output(
+            m, "clusters"), 20, "counters")
+        command("ofproxyctl clusters   # node %s" % cluster.members[0].name)
+        for line in ctl.output(cluster.members[0], "clusters").splitlines():
+            say("    " + paint(line, "dim"))
+
+
+def linger_clusters(clusters, service):
+    """Leaves everything to the reader until Enter."""
+    title("All of it is running; look around in another terminal")
+    for cluster in clusters.clusters.values():
+        for member in cluster.members:
+            say("  node %s" % member.name)
+            command(ofproxyctl(member, "clusters"))
+    member = clusters.east.members[1]
+    pod = clusters.east.nodes[1].pods[1]
+    command(ofproxyctl(member, "trace", pod.address, service.of(4) + ":80"))
+    command("ip netns exec %s curl http://%s/" % (pod.name, service.of(4)))
+    say()
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        input("  Enter ends it. ")
+
+
 def show_clusters(stack, directory, options):
     """A Service whose pods are in two clusters."""
     title("Two clusters on this machine, mode %s" % options.mode)
@@ -413,6 +457,7 @@ def show_clusters(stack, directory, options):
         bars(web.ask(client, 4, 80)["answers"])
     # From the pod to its gateway, and under the gateway's address from there.
     show_way(capture, client.address, clusters.gateways["east"].of(4))
+    show_trace(clusters, made["west"])
     title("kill -9 of ofproxyd on every node in the middle of it")
     traffic = web.client(client, "connect", 4)
     members = clusters.east.members + clusters.west.members
@@ -425,7 +470,7 @@ def show_clusters(stack, directory, options):
     done("%d connections meanwhile, %d failed"
          % (traffic.result["n"], traffic.result["n_failures"]))
     if not options.once:
-        linger_nodes(clusters.east, web)
+        linger_clusters(clusters, web)
 
 
 # The daemon has to be in this machine's network to reach the API server; with

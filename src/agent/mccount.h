@@ -15,7 +15,7 @@
 #include "mc.h"
 #include "ofproxyd/switch/ofconn.h"
 
-#define MCCOUNT_EVERY_MS 10000
+#define MCCOUNT_EVERY_MS 5000
 
 struct mccount;
 

@@ -2,6 +2,7 @@
 """What an operator is told of other clusters: `sync`, `explain`, `trace`,
 Events and metrics."""
 import pathlib
+import re
 
 import pytest
 
@@ -217,9 +218,11 @@ def test_a_trace_names_the_other_cluster(rig):
 
 
 def traced(rig, *args):
-    """(the first line, the last ones from "Result" on) of a trace."""
+    """(the first line and the packet's MAC address, the last lines from
+    "Result" on) of a trace."""
     text = ctl.output(rig, "trace", *args)
-    return text.splitlines()[0], text[text.index("Result: "):].splitlines()
+    return text.splitlines()[0] + re.search(
+        " dl_dst=aa:bb:cc:dd:ee:..", text.replace(",", " ")).group(), text[text.index("Result: "):].splitlines()
 
 
 def test_a_trace_begins_in_the_tunnel(rig):
@@ -229,15 +232,17 @@ def test_a_trace_begins_in_the_tunnel(rig):
     rig.wait_settled()
     said, end = traced(rig, "198.51.100.1", "10.96.0.11:80", "198.51.100.1")
     assert said.endswith(" from 198.51.100.1, a gateway of cluster west, to "
-                         "10.96.0.11:80"), said
+                         "10.96.0.11:80 dl_dst=aa:bb:cc:dd:ee:f0"), said
     assert end == ["Result: leaves by pod on port 1 (ns1/pod-a)"]
     said, end = traced(rig, "10.10.2.5", "10.97.0.10:80/udp", "192.0.2.12")
-    assert said.endswith(" from 192.0.2.12, Node n2, to 10.97.0.10:80/udp")
+    assert said.endswith(" from 192.0.2.12, Node n2, to 10.97.0.10:80/udp "
+                         "dl_dst=aa:bb:cc:dd:ee:f0"), said
     assert end[1:] == [
         "To: 198.51.100.1, a gateway of cluster west",
         "Next, on the gateway 198.51.100.1: ofproxyctl trace %s "
         "10.97.0.10:80/UDP %s" % (NODE_IP, NODE_IP)]
-    _, end = traced(rig, "10.10.2.5", "10.10.1.5:8080", "192.0.2.12")
+    said, end = traced(rig, "10.10.2.5", "10.10.1.5:8080", "192.0.2.12")
+    assert said.endswith(" dl_dst=aa:bb:cc:dd:ee:ff"), said
     assert end == ["Result: leaves by pod on port 1 (ns1/pod-a)"]
     said, end = traced(rig, "198.51.100.7", "10.96.0.11:80", "198.51.100.7")
     assert " from 198.51.100.7, no node or gateway that is known" in said
@@ -251,6 +256,31 @@ def test_a_trace_by_the_tunnel_tells_of_rejects(rig):
     _, end = traced(rig, "198.51.100.1", "10.96.0.11:80", "198.51.100.1")
     assert end == ["Result: rejected by ofproxyd (TCP RST, or port "
                    "unreachable)"]
+
+
+def test_a_trace_begins_in_a_tunnel_of_ipv6(rig):
+    """Either within the other."""
+    for client, target in (("2001:db8:10:2::5", "[2001:db8:10:1::9]:80"),
+                           ("198.51.100.7", "10.96.0.11:80")):
+        said, end = traced(rig, client, target, "2001:db8::12")
+        assert said == ("From %s, by the tunnel port 32768 from "
+                        "2001:db8::12, no node or gateway that is known, to "
+                        "%s dl_dst=aa:bb:cc:dd:ee:f0" % (client, target)), said
+    assert end == ["Result: leaves by pod on port 1 (ns1/pod-a)"]
+
+
+@pytest.mark.parametrize("port, peer, src, target", [
+    ("70000", "192.0.2.12", "10.10.1.5", "10.97.0.10:80/TCP"),
+    ("", "192.0.2.12", "10.10.1.5", "10.97.0.10:80/TCP"),
+    ("1", "x" * 10000, "10.10.1.5", "10.97.0.10:80/TCP"),
+    ("1", "192.0.2.12", "10.10.1", "10.97.0.10:80/TCP"),
+    ("1", "192.0.2.12", "10.10.1.5", "10.97.0.10/TCP")])
+def test_what_is_next_is_asked_with_addresses(rig, port, peer, src, target):
+    """Anything else is refused, and asked of a pod's port it is nothing."""
+    done = ctl.run(rig, "trace-next", port, peer, src, target)
+    assert done.returncode and "no port, or no addresses" in done.stderr
+    assert ctl.output(rig, "trace-next", "1", "192.0.2.12", "10.10.1.5",
+                      "10.97.0.10:80/TCP") == ""
 
 
 @pytest.mark.parametrize("client, target, peer", [

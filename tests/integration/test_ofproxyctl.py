@@ -220,7 +220,9 @@ def test_a_group_of_groups_is_followed(rig):
     (("host", ""), "is no ADDRESS:PORT"),
     (("host", "x" * 10000), "is no ADDRESS:PORT"),
     (("host",), "usage: ofproxyctl trace CLIENT ADDRESS:PORT[/PROTOCOL]"),
-    (("host", "10.96.0.10:80", "x"), "usage: ofproxyctl trace")],
+    (("host", "10.96.0.10:80", "192.0.2.12"), "comes by the tunnel"),
+    (("10.10.2.5", "10.96.0.10:80", "x" * 10000), "comes by the tunnel"),
+    (("10.10.2.5", "10.96.0.10:80", "x", "x"), "usage: ofproxyctl trace")],
     ids=lambda value: ascii(value)[:50])
 def test_a_trace_of_nonsense_is_refused(rig, args, message):
     """With a message that says what is wanted."""

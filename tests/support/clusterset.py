@@ -11,8 +11,9 @@ Each has two nodes or more on an underlay of its own subnet, its own API
 server, and a gateway, which is its first node at first.
 """
 import contextlib
+import re
 
-from support import apistore
+from support import apistore, ctl
 from support.cluster import PORT, Endpoint
 from support.multinode import MultiCluster
 from support.wait import wait_for
@@ -21,6 +22,8 @@ NAMESPACE = "multicluster"      # Of Gateway and ClusterInfoImport.
 API = "multicluster.crd.antrea.io/v1alpha1"
 IMPORTED = "multicluster.antrea.io/imported-service"
 WEST_CIDRS = {4: "10.97.0.0/16", 6: "2001:db8:97::/112"}
+NEXT = re.compile(r"^To: ([0-9.]+).*\nNext, on [^:]*: ofproxyctl trace (.*)$",
+                  re.M)         # In the output of a trace.
 ON = {"featureGates": {"Multicluster": True},
       "multicluster": {"enableGateway": True, "namespace": NAMESPACE}}
 POD_TO_POD = {**ON, "multicluster": {**ON["multicluster"],
@@ -127,6 +130,22 @@ class ClusterSet:
                          in d.appctl("sync"), timeout, role, member.daemon)
                 member.daemon.wait_synced()
         return self
+
+    def follow(self, node, client, target):
+        """The way of a packet that `ofproxyctl trace` tells: what is typed
+        on 'node', and then as each trace says: [(member, arguments,
+        output)]."""
+        way, args = [], [client, target]
+        while args and len(way) < 5:
+            member = next(m for c in self.clusters.values()
+                          for m in c.members if m.node is node)
+            way.append((member, args, ctl.output(member, "trace", *args)))
+            found = NEXT.search(way[-1][2])
+            args = found and found.group(2).split()
+            node = found and next(
+                n for c in self.clusters.values() for n in c.nodes
+                if n.of(4) == found.group(1))
+        return way
 
     def export(self, endpoints, importer="east"):
         """A Service of every cluster with the endpoints that 'endpoints'

@@ -53,6 +53,8 @@ def test_a_service_is_spread_over_clusters():
         assert re.search(pod + r":8080 .* \d+\n", text), text
     assert re.search(r"packets  192.0.2.11 → 10.97.0.1, in geneve "
                      r"192.0.2.11 → 198.51.100.13", text), text
+    assert len(re.findall("ofproxyctl trace .* # node n[123]", text)) == 3
+    assert re.search(r"Result: leaves by pod on port \d+ \(ns1/n3-0\)", text)
     (n, bad), = re.findall(r"(\d+) connections.*, (\d+) failed", text)
     assert int(n) > 50 and not int(bad)
     assert "taken away" in text.splitlines()[-1]
