@@ -392,7 +392,7 @@ gateways_are_nobody_elses(void **state)
         put_cluster_by(f, "x", "10.98.0.0/16", rows[i].by, NULL);
         expected = xasprintf("multicluster: regular node; Gateway n2\n"
                              "  west (id): 10.97.0.0/16 by 198.51.100.1\n"
-                             "  x (id): by\n"
+                             "  x (id): no network\n"
                              "ClusterInfoImport x: gateway %s is not used: "
                              "%s\n"
                              "ClusterInfoImport x: 10.98.0.0/16 is not used: "
@@ -425,7 +425,7 @@ no_network_holds_a_gateway_of_others(void **state)
         char *expected =
             xasprintf("multicluster: regular node; Gateway n2\n"
                       "  west (id): 10.97.0.0/16 by 198.51.100.1\n"
-                      "  x (id): by 198.51.100.9\n"
+                      "  x (id): no network\n"
                       "ClusterInfoImport x: %s is not used: %s\n",
                       rows[i].net, rows[i].why);
 
