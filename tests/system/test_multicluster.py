@@ -11,6 +11,7 @@ import socket
 import pytest
 
 from support import packets
+from support.asking import REFUSED, Answer, Question, ask, check
 from support.cluster import PORT, at
 from support.clusterset import POD_TO_POD, ClusterSet
 from support.multinode import OVERHEAD
@@ -52,12 +53,18 @@ def far_source(clusters, client, family):
             else client).of(family)
 
 
+def questions_to(service, client, want, family, proto="tcp"):
+    """Some, so that each of 'want' is likely to get one."""
+    return [Question(client, service.of(family), PORT,
+                     Answer({name: None for name in want}), proto)
+            for _ in range(5 * len(want))]
+
+
 def settle(clusters, service, client, want, family):
-    """Waits until all of 'want' answer, and no one else: a switch drops what
-    it has no neighbour for until it knows it."""
-    wait_for(lambda: set(service.ask(client, family, 20,
-                                     timeout=0.5)["answers"]) == want, 10,
-             "answers of %s" % sorted(want),
+    """Waits until only 'want' answer: a switch drops what it has no neighbour
+    for until it knows it."""
+    wait_for(lambda: not ask(questions_to(service, client, want, family),
+                             0.5), 10, "answers of %s" % sorted(want),
              lambda: clusters.east.dump() + clusters.west.dump())
 
 
@@ -68,10 +75,10 @@ def ask_all(service, client, want, family):
     for proto in PROTOS:
         answers = set()
         for _ in range(10):
-            result = service.ask(client, family, 10, proto=proto)
-            assert not result["n_failures"], result
-            answers |= set(result["answers"])
-            sources |= set(result["sources"])
+            questions = questions_to(service, client, want, family, proto)
+            check(questions)
+            answers |= {q.got[0] for q in questions}
+            sources |= {q.got[1] for q in questions}
             if answers == want:
                 break
         assert answers == want
@@ -223,30 +230,25 @@ def settle_pods(clusters, client, pod, family):
              lambda: clusters.east.dump() + clusters.west.dump())
 
 
-def check_pod(client, pod, family, source):
-    """A pod answers a client by TCP and UDP and sees this source; and it
-    tells that there is no other port."""
-    for proto in PROTOS:
-        result = Client(client, "connect", pod.of(family), TARGET,
-                        proto=proto, count=5).wait()
-        assert result["answers"] == {n: 5 for n in names(pod)}, result
-        assert result["sources"] == [source]
-        result = Client(client, "connect", pod.of(family), CLOSED,
-                        proto=proto, count=2).wait()
-        assert result["kinds"] == {"ECONNREFUSED": 2}, (proto, result)
-
-
 @pytest.mark.parametrize("home", ["east", "west"])
 def test_pods_reach_pods(clusters, home):
-    """Of regular nodes and gateways, from either side."""
+    """Of regular nodes and gateways, from either side; and are told that there
+    is no other port."""
     here = clusters.clusters[home]
     there, = clusters.others(home).values()
-    for family, one, other in itertools.product(
-            clusters.families, here.nodes, there.nodes):
+    questions = []
+    for family, one, other, proto in itertools.product(
+            clusters.families, here.nodes, there.nodes, PROTOS):
         client, pod = one.pods[1], other.pods[0]
-        settle_pods(clusters, client, pod, family)
-        check_pod(client, pod, family, (
-            here.nodes[0] if family == clusters.family else client).of(family))
+        source = here.nodes[0] if family == clusters.family else client
+        if proto == PROTOS[0]:
+            settle_pods(clusters, client, pod, family)
+        name, = names(pod)
+        questions += [
+            Question(client, pod.of(family), TARGET,
+                     Answer({name: source.of(family)}), proto),
+            Question(client, pod.of(family), CLOSED, REFUSED, proto)]
+    check(questions)
 
 
 def check_stream(clusters, client, target, family):
