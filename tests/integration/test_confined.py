@@ -91,6 +91,15 @@ def test_privileges_are_dropped_for_good_and_it_works(rig):
     rig.check_quiet()
 
 
+def test_the_page_on_security_lists_what_is_kept():
+    """What manifests are written after."""
+    code = re.findall(r"\bCAP\((\w+), (?:true|false)", (
+        ROOT / "include/ofproxyd/base/confine.h").read_text())
+    page = re.findall(r"^\| `CAP_(\w+)` \|", (
+        ROOT / "docs/security.md").read_text(), re.M)
+    assert code == page and len(code) == 2
+
+
 def run_without(rig, *dropped, capabilities=None):
     """The finished start of a daemon that has all capabilities but some."""
     dropped = ",".join(dropped)

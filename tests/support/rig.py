@@ -243,6 +243,7 @@ class Rig:
         return self
 
     def _settled(self):
+        self.daemon.check_running()
         if not self.api.delivered(at_least=self.n_watches):
             return False
         wanted = (sum(map(concerns_us, self.api.store.records("services"))),
