@@ -27,7 +27,7 @@ put_peer(const struct mc_peer *peer, void *walk_)
         struct mccount_total total =
             mccount_get(w->agent->mccount, peer->owner, dir);
         const struct metric_label labels[] = {
-            { "cluster", peer->cluster_id },
+            { "cluster", peer->name }, /* Ids may be of two. */
             { "direction", directions[dir] },
         };
 

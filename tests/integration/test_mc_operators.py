@@ -303,6 +303,17 @@ def _sent(rig):
     return _value(rig, "packets_total", cluster="west", direction="sent")
 
 
+def test_metrics_tell_clusters_of_one_id_apart(rig):
+    """A series must not be there twice."""
+    twin = clusterset.cluster_info("twin", ["198.51.100.3"], "10.98.0.0/16")
+    twin["spec"]["clusterID"] = "west"
+    rig.api.apply(twin)
+    wait_for(lambda: _value(rig, "clusters") == 2, 10, "the other one", rig)
+    for name in "west", "twin":
+        assert _value(rig, "packets_total", cluster=name,
+                      direction="sent") == 0
+
+
 def test_metrics_count_clusters_and_packets(rig):
     """Those that the bridge has sent to each."""
     assert _value(rig, "gateway") == 1
