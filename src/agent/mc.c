@@ -47,7 +47,9 @@ struct mc {
 
     /* What 'now' was made of. */
     bool made;
-    uint64_t gateways_seqno, clusters_seqno, flaws_seqno, svccidrs_seqno;
+    uint64_t gateways_seqno, clusters_seqno, nodes_seqno;
+    uint64_t flaws_seqno, svccidrs_seqno;
+    struct netset nodes; /* Their networks; the names are of the past. */
 
     struct picture now;
     uint64_t seqno;
@@ -96,6 +98,7 @@ mc_destroy(struct mc *mc)
 {
     if (mc) {
         picture_uninit(&mc->now);
+        netset_clear(&mc->nodes);
         free(mc->owners);
         fout_clear(&mc->kept);
         free(mc->kept.items);
@@ -230,7 +233,7 @@ is_own(const struct mc *mc, const struct cidr *net, struct ds *why)
     size_t n;
     const struct cidr *own = svccidrs_get(mc->svccidrs, &n);
 
-    if (svccidrs_find_flaw(mc->svccidrs, net, why)) {
+    if (svccidrs_find_flaw(mc->svccidrs, &mc->nodes, net, why)) {
         return true;
     }
     if (cidr_is_link_local(net)) {
@@ -482,16 +485,39 @@ keep_rendered(const struct picture *old, struct picture *new)
     }
 }
 
+/* Returns true if Nodes have other networks than before. */
 static bool
-has_changed(const struct mc *mc)
+read_nodes(struct mc *mc)
 {
-    return !mc->made
-           || mc->gateways_seqno
-                  != model_plain_seqno(mc->model, MODEL_MC_GATEWAYS)
-           || mc->clusters_seqno
-                  != model_plain_seqno(mc->model, MODEL_MC_CLUSTERS)
-           || mc->flaws_seqno != svccidrs_flaws_seqno(mc->svccidrs)
-           || mc->svccidrs_seqno != svccidrs_seqno(mc->svccidrs);
+    struct netset now = NETSET_INIT;
+    bool changed;
+
+    svccidrs_push_nodes(mc->svccidrs, &now);
+    netset_compact(&now);
+    changed = !netset_equals(&mc->nodes, &now);
+    netset_clear(&mc->nodes);
+    mc->nodes = now;
+    mc->nodes_seqno = model_nodes_seqno(mc->model);
+    return changed;
+}
+
+/* A Node's change may be of no interest.  When anything is, the names are
+ * read anew, too. */
+static bool
+has_changed(struct mc *mc)
+{
+    bool changed = !mc->made
+                   || mc->gateways_seqno
+                          != model_plain_seqno(mc->model, MODEL_MC_GATEWAYS)
+                   || mc->clusters_seqno
+                          != model_plain_seqno(mc->model, MODEL_MC_CLUSTERS)
+                   || mc->flaws_seqno != svccidrs_flaws_seqno(mc->svccidrs)
+                   || mc->svccidrs_seqno != svccidrs_seqno(mc->svccidrs);
+
+    if (changed || mc->nodes_seqno != model_nodes_seqno(mc->model)) {
+        changed |= read_nodes(mc);
+    }
+    return changed;
 }
 
 static void

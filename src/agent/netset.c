@@ -26,6 +26,7 @@ netset_push(struct netset *set, const struct cidr *net, const char *whose)
             x2nrealloc(set->items, &set->allocated, sizeof *set->items);
     }
     set->items[set->n++] = (struct netset_item){ *net, whose };
+    set->sorted = false;
 }
 
 /* Each family by itself: as numbers, networks of IPv6 hold those of IPv4. */
@@ -63,6 +64,7 @@ netset_compact(struct netset *set)
         }
     }
     set->n = n;
+    set->sorted = true;
 }
 
 void
@@ -83,11 +85,33 @@ netset_merge(struct netset *set, const struct netset *more)
         i -= is_old;
         j -= !is_old;
     }
+    set->sorted = true;
+}
+
+static bool
+overlap(const struct cidr *a, const struct cidr *b)
+{
+    return cidr_contains(a, &b->ip) || cidr_contains(b, &a->ip);
+}
+
+static const struct netset_item *
+find_unsorted(const struct netset *set, const struct cidr *net)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        if (overlap(&set->items[i].net, net)) {
+            return &set->items[i];
+        }
+    }
+    return NULL;
 }
 
 const struct netset_item *
 netset_find(const struct netset *set, const struct cidr *net)
 {
+    if (!set->sorted) {
+        return find_unsorted(set, net);
+    }
+
     size_t low = 0, high = set->n;
 
     while (low < high) {

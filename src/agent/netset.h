@@ -3,7 +3,8 @@
 #define OFPROXYD_AGENT_NETSET_H 1
 
 /* Networks, none in another one, in the order of their addresses: what
- * overlaps a network is found by a binary search. */
+ * overlaps a network is found by a binary search.  Of a set that is not worth
+ * the sorting, by looking at all. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +19,7 @@ struct netset_item {
 struct netset {
     struct netset_item *items;
     size_t n, allocated;
+    bool sorted;
 };
 
 #define NETSET_INIT ((struct netset){ .items = NULL })
@@ -25,22 +27,24 @@ struct netset {
 /* Forgets all, and frees the memory. */
 void netset_clear(struct netset *);
 
-/* Adds 'net', which has no host bits, at the end.  To be followed by
- * netset_compact(). */
+/* Adds 'net', which has no host bits, at the end: the set is not sorted any
+ * more. */
 void netset_push(struct netset *, const struct cidr *net, const char *whose);
 
 /* Sorts, and drops what another one holds; of equal ones the first by
  * 'whose' stays. */
 void netset_compact(struct netset *);
 
-/* Adds those of 'more', none of which may overlap one of the set. */
+/* Adds those of 'more', none of which may overlap one of the set.  Both are
+ * sorted. */
 void netset_merge(struct netset *, const struct netset *more);
 
-/* Returns the first one that overlaps 'net', or NULL. */
+/* Returns one that overlaps 'net', or NULL. */
 const struct netset_item *netset_find(const struct netset *,
                                       const struct cidr *net);
 
-/* True if both have the same networks, whose they may be. */
+/* True if both, which are sorted, have the same networks, whosever they
+ * are. */
 bool netset_equals(const struct netset *, const struct netset *);
 
 #endif /* src/agent/netset.h */

@@ -11,7 +11,6 @@
 
 #include <util.h>
 
-#include "netset.h"
 #include "ofproxyd/pipeline/pipeline.h"
 #include "peers-way.h"
 
@@ -34,8 +33,6 @@ struct svccidrs {
     struct cidr transport[N_IP_FAMILIES];
     bool server_is_service; /* The API server is reached by a Service. */
 
-    /* Addresses and pod networks of Nodes.  Their names are the model's. */
-    struct netset nodes;
     uint64_t flaws_seqno;
 
     struct cidr *cidrs;
@@ -62,7 +59,6 @@ svccidrs_destroy(struct svccidrs *sc)
 {
     if (sc) {
         ds_destroy(&sc->left_out);
-        netset_clear(&sc->nodes);
         free(sc->cidrs);
         free(sc);
     }
@@ -95,30 +91,22 @@ push_node(struct netset *set, const struct node *node)
     }
 }
 
-/* Returns true if Nodes have other networks than before. */
-static bool
-read_nodes(struct svccidrs *sc)
+void
+svccidrs_push_nodes(const struct svccidrs *sc, struct netset *set)
 {
-    struct netset now = NETSET_INIT;
     const struct model_node *mn;
-    bool changed;
 
     HMAP_FOR_EACH (mn, hmap_node, model_nodes(sc->model)) {
-        push_node(&now, mn->node);
+        push_node(set, mn->node);
     }
-    netset_compact(&now);
-    changed = !netset_equals(&sc->nodes, &now);
-    netset_clear(&sc->nodes);
-    sc->nodes = now;
-    return changed;
 }
 
 /* Returns true and says why if 'net' has something of a Node in it. */
 static bool
-has_part_of_node(const struct svccidrs *sc, const struct cidr *net,
+has_part_of_node(const struct netset *nodes, const struct cidr *net,
                  struct ds *why)
 {
-    const struct netset_item *item = netset_find(&sc->nodes, net);
+    const struct netset_item *item = netset_find(nodes, net);
     char buf[CIDR_STRLEN];
 
     if (!item) {
@@ -159,8 +147,8 @@ has_virtual_address(const struct cidr *net)
 }
 
 bool
-svccidrs_find_flaw(const struct svccidrs *sc, const struct cidr *net,
-                   struct ds *why)
+svccidrs_find_flaw(const struct svccidrs *sc, const struct netset *nodes,
+                   const struct cidr *net, struct ds *why)
 {
     if (net->plen < MIN_PLEN) {
         ds_put_cstr(why, "it is too large");
@@ -175,7 +163,7 @@ svccidrs_find_flaw(const struct svccidrs *sc, const struct cidr *net,
         ds_put_cstr(why, "this node's own address is in it");
         return true;
     }
-    return has_part_of_node(sc, net, why);
+    return has_part_of_node(nodes, net, why);
 }
 
 /* Collecting. */
@@ -184,6 +172,7 @@ struct list {
     struct cidr cidrs[MAX_CIDRS];
     size_t n;
     struct ds left_out;
+    struct netset nodes; /* As long as it is empty they were not read. */
 };
 
 static void
@@ -194,9 +183,12 @@ add(const struct svccidrs *sc, const char *whose, const struct cidr *cidr,
     struct ds why = DS_EMPTY_INITIALIZER;
     char buf[CIDR_STRLEN];
 
+    if (!list->nodes.n) {
+        svccidrs_push_nodes(sc, &list->nodes);
+    }
     if (list->n == MAX_CIDRS) {
         ds_put_format(&why, "there are more than %d", MAX_CIDRS);
-    } else if (!svccidrs_find_flaw(sc, &net, &why)) {
+    } else if (!svccidrs_find_flaw(sc, &list->nodes, &net, &why)) {
         list->cidrs[list->n++] = net;
     }
     if (why.length) {
@@ -268,19 +260,23 @@ server_is_service(const struct svccidrs *sc)
                         &sc->server);
 }
 
-/* Takes up what flaws depend on.  Returns true if that has changed. */
 static bool
-read_surroundings(struct svccidrs *sc, const struct uplink_state *uplink)
+has_changed(const struct svccidrs *sc)
+{
+    return !sc->made
+           || sc->cidrs_seqno
+                  != model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS)
+           || sc->nodes_seqno != model_nodes_seqno(sc->model);
+}
+
+/* Returns true if what flaws depend on has changed, but for Nodes. */
+static bool
+read_own(struct svccidrs *sc, const struct uplink_state *uplink)
 {
     bool is_service = server_is_service(sc);
-    bool changed = !sc->made || sc->uplink_seqno != uplink->seqno
+    bool changed = sc->uplink_seqno != uplink->seqno
                    || sc->server_is_service != is_service;
 
-    if (!sc->made || sc->nodes_seqno != model_nodes_seqno(sc->model)) {
-        changed |= read_nodes(sc);
-    }
-    sc->made = true;
-    sc->nodes_seqno = model_nodes_seqno(sc->model);
     sc->uplink_seqno = uplink->seqno;
     sc->server_is_service = is_service;
     memcpy(sc->transport, uplink->addrs, sizeof sc->transport);
@@ -326,15 +322,18 @@ use(struct svccidrs *sc, struct list *list)
 void
 svccidrs_run(struct svccidrs *sc, const struct uplink_state *uplink)
 {
-    uint64_t cidrs_seqno = model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS);
     struct list list = { .left_out = DS_EMPTY_INITIALIZER };
 
-    if (read_surroundings(sc, uplink) || sc->cidrs_seqno != cidrs_seqno) {
-        sc->cidrs_seqno = cidrs_seqno;
-        collect(sc, &list);
-        use(sc, &list);
+    if (!read_own(sc, uplink) && !has_changed(sc)) {
+        return;
     }
+    sc->made = true;
+    sc->cidrs_seqno = model_plain_seqno(sc->model, MODEL_SERVICE_CIDRS);
+    sc->nodes_seqno = model_nodes_seqno(sc->model);
+    collect(sc, &list);
+    use(sc, &list);
     ds_destroy(&list.left_out);
+    netset_clear(&list.nodes);
 }
 
 /* Answers. */

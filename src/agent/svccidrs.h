@@ -17,6 +17,7 @@
 
 #include <openvswitch/dynamic-string.h>
 
+#include "netset.h"
 #include "ofproxyd/base/ip.h"
 #include "ofproxyd/config/config.h"
 #include "ofproxyd/host/uplink.h"
@@ -38,14 +39,20 @@ void svccidrs_run(struct svccidrs *, const struct uplink_state *);
  * in another one; valid until the next svccidrs_run(). */
 const struct cidr *svccidrs_get(const struct svccidrs *, size_t *ret_n);
 
+/* Pushes the addresses and pod networks of all Nodes, which are neither for
+ * Services nor another cluster's.  The names are valid until the model
+ * changes. */
+void svccidrs_push_nodes(const struct svccidrs *, struct netset *);
+
 /* Returns true and appends to 'why' what speaks against the network 'net',
  * without host bits, be it for Services or for another cluster's: something of
- * this cluster other than Services is in it.  To be called after
- * svccidrs_run(), before the model changes. */
-bool svccidrs_find_flaw(const struct svccidrs *, const struct cidr *net,
-                        struct ds *why);
+ * this cluster other than Services is in it.  'nodes' is what
+ * svccidrs_push_nodes() makes. */
+bool svccidrs_find_flaw(const struct svccidrs *, const struct netset *nodes,
+                        const struct cidr *net, struct ds *why);
 
-/* Increases whenever svccidrs_find_flaw() may have another answer. */
+/* Increases whenever svccidrs_find_flaw() may have another answer with the
+ * same 'nodes'. */
 uint64_t svccidrs_flaws_seqno(const struct svccidrs *);
 
 /* Increases whenever svccidrs_get() has another answer. */

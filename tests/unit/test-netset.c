@@ -85,6 +85,7 @@ what_overlaps_is_found(void **state OVS_UNUSED)
             nets[n] = random_net(&seed);
             netset_push(&set, &nets[n], "");
         }
+        check_queries(&set, nets, n, &seed);
         netset_compact(&set);
         check_queries(&set, nets, n, &seed);
 
