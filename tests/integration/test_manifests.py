@@ -120,10 +120,12 @@ def test_ports_and_pages_are_those_of_the_program():
 def test_no_right_is_given_that_is_not_needed():
     """Capabilities, file system, privileges."""
     context = container()["securityContext"]
+    needed = re.findall(r"CAP\((\w+), true,",
+                        source("include/ofproxyd/base/confine.h"))
     assert context == {
         "runAsUser": 0, "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+        "capabilities": {"drop": ["ALL"], "add": needed},
         "seccompProfile": {"type": "RuntimeDefault"}}
     assert POD["hostNetwork"] is True
     assert not {"hostPID", "hostIPC", "initContainers"} & set(POD)

@@ -34,13 +34,9 @@ def need_tools():
 def debian():
     """The path of a tar file with the Debian release of this machine."""
     release = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    cache = pathlib.Path(
-        os.environ.get("OFPROXYD_CACHE")
-        or (os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-        / pathlib.Path("ofproxyd"))
-    path = cache / ("debian-%s.tar" % release)
+    path = manifests.cache() / ("debian-%s.tar" % release)
     if not path.exists():
-        cache.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name("%s.%d.tar" % (path.stem, os.getpid()))
         try:
             proc.run("mmdebstrap", "--quiet", "--variant=apt", release, part,

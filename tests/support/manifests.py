@@ -19,11 +19,26 @@ def load(name):
     return list(yaml.safe_load_all((KUBERNETES / name).read_text()))
 
 
+def cache():
+    """Where what takes long to make is kept (scripts/build-ovs)."""
+    return pathlib.Path(
+        os.environ.get("OFPROXYD_CACHE")
+        or (os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+        / pathlib.Path("ofproxyd"))
+
+
+def cluster_program(name):
+    """A program that tests/conformance/build has made, or None."""
+    found = [path for path in cache().glob("kubelab-*/" + name)
+             if (path.parent / "complete").exists()]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
 def kubectl():
-    """The program ($KUBECTL, or the one on the PATH); skips without it."""
-    path = shutil.which(os.environ.get("KUBECTL", "kubectl"))
+    """The program, built or on the PATH; skips without it."""
+    path = cluster_program("kubectl") or shutil.which("kubectl")
     if not path:
-        pytest.skip("no kubectl: set KUBECTL")
+        pytest.skip("no kubectl: `make conformance-build`")
     return path
 
 

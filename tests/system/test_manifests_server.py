@@ -2,8 +2,7 @@
 """conf/kubernetes and a real kube-apiserver: it takes all of it, strictly, and
 gives the daemon the rights that it needs.
 
-Needs the rig's program `kubelab` in $KUBELAB_BIN and kubectl; skipped
-without."""
+Skipped where `make conformance-build` has made no kube-apiserver."""
 import json
 import os
 import pathlib
@@ -82,9 +81,9 @@ class RealServer:
 @pytest.fixture(scope="module", name="server")
 def _server(tmp_path_factory):
     """A kube-apiserver to which the base has been applied."""
-    program = shutil.which("kubelab", path=os.environ.get("KUBELAB_BIN", ""))
+    program = manifests.cluster_program("kubelab")
     if not program or os.geteuid():
-        pytest.skip("no kube-apiserver: set KUBELAB_BIN, and be root")
+        pytest.skip("no kube-apiserver: `make conformance-build`, as root")
     manifests.kubectl()
     with RealServer(tmp_path_factory.mktemp("server"), program) as made:
         made.apply(manifests.build(manifests.KUBERNETES / "base"))
