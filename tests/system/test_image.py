@@ -204,7 +204,7 @@ def test_the_capability_is_needed(container):
     """Without it there are no routes, rules and settings."""
     container.options["capabilities"] = []
     container.start()
-    container.wait_said("Operation not permitted")
+    container.wait_said("CAP_NET_ADMIN is missing")
 
 
 def files(root):
