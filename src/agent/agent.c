@@ -568,6 +568,7 @@ run_network(struct agent *a, const struct ovsdb_state *db)
     services_set_gateway_ips(a->services, local_node(a->local)->gateway_ips);
     stale_set_node_ips(a->stale, local_node(a->local)->node_port_ips,
                        local_node(a->local)->n_node_port_ips);
+    stale_set_source(a->stale, &local_node(a->local)->mc_gateway_ip);
     a->local_changed |=
         net_run(a->net, local_node(a->local), may_render(a), a->complete);
     if (may_render(a)) {

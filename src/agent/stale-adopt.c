@@ -25,8 +25,9 @@ struct relic {
 };
 
 struct relics {
+    const struct stale *st;
     struct hmap by_id;
-    struct addrset node_ips;
+    struct addrset node_ips, sources;
 };
 
 static struct relic *
@@ -73,6 +74,8 @@ note_flow(const struct fitem *have, void *relics_)
         return;
     } else if (pipe_flow_node_port_ip(have, &ip)) {
         addrset_push(&relics->node_ips, &ip, 0);
+    } else if (stale_read_source(relics->st, have, &ip)) {
+        addrset_push(&relics->sources, &ip, 0);
     } else if (cookie_category(cookie) == COOKIE_SERVICE
                && fitem_nw_proto(have) != proto_number(PROTO_TCP)
                && pipe_flow_frontend(have, &addr)) {
@@ -150,7 +153,7 @@ adopt_node_ips(struct stale *st, const struct addrset *then)
 void
 stale_adopt(struct stale *st)
 {
-    struct relics relics = { .node_ips = ADDRSET_INIT };
+    struct relics relics = { .st = st };
     struct relic *relic;
 
     st->adopted = true;
@@ -159,6 +162,10 @@ stale_adopt(struct stale *st)
     flowtab_for_each_found(st->flowtab, note_group, &relics);
     addrset_sort(&relics.node_ips);
     adopt_node_ips(st, &relics.node_ips);
+    addrset_sort(&relics.sources);
+    for (size_t i = 0; i < relics.sources.n; i++) {
+        stale_note_source(st, &relics.sources.a[i].ip);
+    }
     HMAP_FOR_EACH_SAFE (relic, node, &relics.by_id) {
         adopt(st, relic, &relics.node_ips);
         addrset_clear(&relic->was.addrs);
@@ -168,5 +175,6 @@ stale_adopt(struct stale *st)
     }
     hmap_destroy(&relics.by_id);
     addrset_clear(&relics.node_ips);
+    addrset_clear(&relics.sources);
     stale_load(st);
 }

@@ -66,6 +66,7 @@ format_job(const struct job *job, struct ds *ds)
         format_set("at", &job->addrs, ds);
         format_set("to", &job->eps, ds);
         format_set("new", &job->fresh, ds);
+        format_set("src", &job->sources, ds);
     }
 }
 
@@ -172,6 +173,8 @@ read_address(struct job *job, const char *line)
         addrset_push(&job->eps, &ip, (uint16_t) port);
     } else if (!strcmp(kind, "new")) {
         addrset_push(&job->fresh, &ip, (uint16_t) port);
+    } else if (!strcmp(kind, "src") && !ip_is_none(&ip)) {
+        addrset_push(&job->sources, &ip, 0);
     }
 }
 
@@ -219,5 +222,6 @@ stale_load(struct stale *st)
         addrset_sort(&job->addrs);
         addrset_sort(&job->eps);
         addrset_sort(&job->fresh);
+        addrset_sort(&job->sources);
     }
 }

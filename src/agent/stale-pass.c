@@ -246,6 +246,26 @@ next_fresh(const struct job *job, struct cursor *c,
     return true;
 }
 
+/* Sources that this node gives no more; answers to them come nowhere. */
+static bool
+next_source(const struct stale *st, const struct job *job, struct cursor *c,
+            struct ofconn_ct_flush *ret)
+{
+    while (c->source < job->sources.n) {
+        const struct ip *source = &job->sources.a[c->source++].ip;
+
+        if (!ip_equals(source, &st->source)) {
+            *ret = (struct ofconn_ct_flush){
+                .zone = job->family == IP_V4 ? PIPE_SNAT_ZONE_V4
+                                             : PIPE_SNAT_ZONE_V6,
+                .to = source->in6,
+            };
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Returns true and sets '*ret' to the next request of the pass, moving 'c' on,
  * or false at the pass's end. */
 static bool
@@ -253,7 +273,7 @@ next_request(const struct stale *st, const struct job *job, struct cursor *c,
              struct ofconn_ct_flush *ret)
 {
     return next_address(st, job, c, ret) || next_endpoint(st, job, c, ret)
-           || next_fresh(job, c, ret);
+           || next_fresh(job, c, ret) || next_source(st, job, c, ret);
 }
 
 bool
@@ -267,8 +287,39 @@ stale_job_is_void(const struct stale *st, const struct job *job)
 
 /* Beginning. */
 
+/* Whether flows still give one of a job's sources. */
+struct source_search {
+    const struct stale *st;
+    const struct job *job;
+    bool found;
+};
+
+static void
+note_source_flow(const struct fitem *have, void *search_)
+{
+    struct source_search *search = search_;
+    struct addr source = { .port = 0 };
+
+    if (stale_read_source(search->st, have, &source.ip)
+        && addrset_has(&search->job->sources, &source)) {
+        search->found = true;
+    }
+}
+
+static bool
+is_given(const struct stale *st, const struct job *job)
+{
+    struct source_search search = { .st = st, .job = job };
+
+    if (job->sources.n) {
+        flowtab_for_each_have(st->flowtab, note_source_flow, &search);
+    }
+    return search.found;
+}
+
 /* The switch has confirmed what the job's owner wants, and has no flow of it
- * any more at an address that it has lost, to nobody or to another one. */
+ * any more at an address that it has lost, to nobody or to another one; nor
+ * one, of any owner, with a source that is given no more. */
 static bool
 is_confirmed(const struct stale *st, const struct job *job)
 {
@@ -279,7 +330,7 @@ is_confirmed(const struct stale *st, const struct job *job)
     };
     const struct port *port = stale_find_port(st, job->owner);
 
-    if (!flowtab_is_settled(st->flowtab, job->owner)) {
+    if (!flowtab_is_settled(st->flowtab, job->owner) || is_given(st, job)) {
         return false;
     }
     for (size_t i = 0; i < job->addrs.n; i++) {
@@ -303,7 +354,7 @@ is_confirmed(const struct stale *st, const struct job *job)
 static bool
 is_urgent(const struct job *job)
 {
-    return job->addrs.n;
+    return job->addrs.n || job->sources.n;
 }
 
 /* What is spared now may go later. */

@@ -25,9 +25,9 @@ struct port {
     enum ip_family family;
     enum proto proto;
     struct addrset addrs;
-    struct claim *claims; /* One for each of 'addrs'. */
-    struct addrset alive; /* Endpoints. */
-    struct addrset used;  /* Those of them that connections may have. */
+    struct claim *claims;  /* One for each of 'addrs'. */
+    struct addrset alive;  /* Endpoints. */
+    struct addrset used;   /* Those of them that connections may have. */
     struct addrset nested; /* Cluster IPs that are or were endpoints: as long
                             * as the port lives, connections to its addresses
                             * may have what is behind them. */
@@ -47,19 +47,21 @@ struct cursor {
     size_t ep;         /* The next in 'eps', */
     size_t ep_address; /* at the next in 'addrs'. */
     size_t fresh;      /* The next in 'fresh', which come twice. */
+    size_t source;     /* The next in 'sources'. */
     size_t n_later;    /* Left to jobs that begin later. */
 };
 
 /* Something to be flushed: connections from any of 'addrs' to any of 'eps'
  * that is not alive there any more, and untranslated ones to 'fresh'.  That
- * the pairs are more than ever were does no harm: no others match. */
+ * the pairs are more than ever were does no harm: no others match.  And, of
+ * all protocols, those that were given any of 'sources'. */
 struct job {
     struct hmap_node node; /* While waiting: in 'waiting', by 'owner'. */
     struct ovs_list list;  /* Then: in 'active'. */
     uint64_t owner;
     enum ip_family family;
     enum proto proto;
-    struct addrset addrs, eps, fresh;
+    struct addrset addrs, eps, fresh, sources;
 
     /* Passes. */
     struct cursor cursor;
@@ -76,6 +78,7 @@ struct stale {
     struct hmap ports, claims;
     size_t n_nesting;        /* Ports that nest, or did. */
     struct addrset node_ips; /* Port 0.  With the virtual ones. */
+    struct ip source;
     bool adopted;
 
     /* The switch had flows of Service ports when the first was seen: then
@@ -120,6 +123,12 @@ void stale_expand(const struct stale *, struct addrset *set,
 /* NodePorts are served on 'ips' no longer, or from now on. */
 void stale_change_node_ips(struct stale *, const struct addrset *ips,
                            bool gone);
+/* Connections that were given 'source' are stale. */
+void stale_note_source(struct stale *, const struct ip *source);
+/* If 'have' gives connections to another cluster a source that is not wanted
+ * now, returns true and sets '*source'. */
+bool stale_read_source(const struct stale *, const struct fitem *have,
+                       struct ip *source);
 void stale_job_destroy(struct job *);
 /* The flow at 'addr' that the switch has, or NULL. */
 const struct fitem *stale_find_flow(const struct stale *,

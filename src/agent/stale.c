@@ -130,6 +130,7 @@ stale_job_destroy(struct job *job)
     addrset_clear(&job->addrs);
     addrset_clear(&job->eps);
     addrset_clear(&job->fresh);
+    addrset_clear(&job->sources);
     free(job);
 }
 
@@ -510,6 +511,45 @@ stale_set_node_ips(struct stale *st, const struct ip *ips, size_t n)
     }
     addrset_clear(&gone);
     addrset_clear(&added);
+}
+
+/* Sources. */
+
+void
+stale_note_source(struct stale *st, const struct ip *source)
+{
+    const struct port like = {
+        .owner = cookie_make(COOKIE_PIPELINE, 0),
+        .family = ip_family(source),
+        .proto = PROTO_UDP,
+    };
+    struct job *job = stale_get_job(st, &like);
+
+    if (job && job->sources.n < MAX_ADDRS) {
+        addrset_push(&job->sources, source, 0);
+        addrset_sort(&job->sources);
+    }
+}
+
+bool
+stale_read_source(const struct stale *st, const struct fitem *have,
+                  struct ip *source)
+{
+    return fitem_kind(have) == FITEM_FLOW
+           && cookie_category(fitem_cookie(have)) == COOKIE_MULTICLUSTER
+           && pipe_flow_source(have, source)
+           && !ip_equals(source, &st->source);
+}
+
+void
+stale_set_source(struct stale *st, const struct ip *source)
+{
+    struct ip old = st->source;
+
+    st->source = *source;
+    if (st->adopted && !ip_is_none(&old) && !ip_equals(&old, source)) {
+        stale_note_source(st, &old);
+    }
 }
 
 /* The end. */

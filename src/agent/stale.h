@@ -36,7 +36,12 @@
  * Cost: each request is a walk over the whole table by the switch's main
  * thread (0.35 us an entry).  How long it takes is measured; the requests are
  * so few at a time, and so far apart, that it is busy with them for at most a
- * quarter of the time. */
+ * quarter of the time.
+ *
+ * The same for a source: a connection to another cluster keeps the address of
+ * this node that it was given, also when that is another one now and answers
+ * to the old one come nowhere.  There TCP's are forgotten, too: what comes
+ * next has the new source, and is reset soon by who doesn't know it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,6 +95,10 @@ void stale_remove(struct stale *, uint64_t owner);
 /* The addresses of this node that serve NodePorts, copied; those of
  * pipe_node_port_ip() do without being named. */
 void stale_set_node_ips(struct stale *, const struct ip *, size_t n);
+
+/* The address that connections to other clusters get as their source, or "::"
+ * if they get none here. */
+void stale_set_source(struct stale *, const struct ip *);
 
 /* To be called once, when all Service ports are known for the first time and
  * nothing has been removed yet: finds out what has gone while the daemon was

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From an installed group back to its endpoints: the inverse of group.c, for
- * the groups that another process has left on the switch. */
+/* From an installed group back to its endpoints, and from an installed flow to
+ * the source that it gives: the inverse of group.c and of a part of
+ * multicluster.c, for what another process has left on the switch. */
 
 #include "ofproxyd/pipeline/pipeline.h"
 
 #include <stdlib.h>
 
+#include <openvswitch/ofp-flow.h>
 #include <openvswitch/ofp-group.h>
+#include <openvswitch/ofp-protocol.h>
 #include <openvswitch/ofpbuf.h>
 #include <util.h>
 
 #include "ofproxyd/pipeline/tables.h"
 
-/* The endpoint of a bucket that translates by itself. */
+/* What a destination (NX_NAT_F_DST) or a source (NX_NAT_F_SRC) is translated
+ * to: port 0 stands for its own. */
 static bool
-read_ct(const struct ofpact_conntrack *ct, struct eps *eps)
+read_ct(const struct ofpact_conntrack *ct, uint16_t flag, struct ip *ip,
+        uint16_t *port)
 {
     const struct ofpact *a;
 
@@ -26,17 +31,17 @@ read_ct(const struct ofpact_conntrack *ct, struct eps *eps)
             continue;
         }
         nat = ofpact_get_NAT(a);
-        if (!(nat->flags & NX_NAT_F_DST) || !nat->range.proto.min) {
+        if (!(nat->flags & flag)) {
             continue;
         }
         if (nat->range_af == AF_INET) {
-            eps->ip = ip_from_v4(nat->range.addr.ipv4.min);
+            *ip = ip_from_v4(nat->range.addr.ipv4.min);
         } else if (nat->range_af == AF_INET6) {
-            eps->ip.in6 = nat->range.addr.ipv6.min;
+            ip->in6 = nat->range.addr.ipv6.min;
         } else {
             continue;
         }
-        eps->port = nat->range.proto.min;
+        *port = nat->range.proto.min;
         return true;
     }
     return false;
@@ -69,7 +74,10 @@ read_bucket(const struct ofputil_bucket *bucket, struct eps *eps)
 
     memset(eps, 0, sizeof *eps);
     OFPACT_FOR_EACH (a, bucket->ofpacts, bucket->ofpacts_len) {
-        if (a->type == OFPACT_CT && read_ct(ofpact_get_CT(a), eps)) {
+        /* The endpoint of a bucket that translates by itself. */
+        if (a->type == OFPACT_CT
+            && read_ct(ofpact_get_CT(a), NX_NAT_F_DST, &eps->ip, &eps->port)
+            && eps->port) {
             return true;
         }
         if (a->type == OFPACT_SET_FIELD) {
@@ -129,4 +137,34 @@ pipe_group_endpoints(const struct fitem *group, struct eps **ret)
     }
     *ret = eps;
     return sort_unique(eps, n);
+}
+
+bool
+pipe_flow_source(const struct fitem *flow, struct ip *ret)
+{
+    struct ofputil_flow_mod fm;
+    uint64_t stub[256 / 8];
+    struct ofpbuf ofpacts = OFPBUF_STUB_INITIALIZER(stub);
+    const struct ofpact *a;
+    bool found = false;
+    struct ofpbuf *msg;
+    uint16_t port;
+
+    if (fitem_kind(flow) != FITEM_FLOW || fitem_table(flow) != PIPE_T_SNAT) {
+        return false;
+    }
+    msg = fitem_encode_put(flow);
+    if (!ofputil_decode_flow_mod(&fm, msg->data, OFPUTIL_P_OF15_OXM, NULL,
+                                 NULL, &ofpacts, OFPP_MAX, UINT8_MAX)) {
+        OFPACT_FOR_EACH (a, fm.ofpacts, fm.ofpacts_len) {
+            found =
+                found
+                || (a->type == OFPACT_CT
+                    && read_ct(ofpact_get_CT(a), NX_NAT_F_SRC, ret, &port));
+        }
+        minimatch_destroy(&fm.match);
+    }
+    ofpbuf_uninit(&ofpacts);
+    ofpbuf_delete(msg);
+    return found;
 }

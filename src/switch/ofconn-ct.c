@@ -29,13 +29,15 @@ encode(const struct ofconn_ct_flush *flush)
         .tuple_reply = {
             .src = flush->src,
             .src_port = htons(flush->src_port),
+            .dst = flush->to,
         },
     };
     uint16_t zone = flush->zone;
 
     ovs_assert(!IN6_IS_ADDR_UNSPECIFIED(&flush->dst)
                || !IN6_IS_ADDR_UNSPECIFIED(&flush->from)
-               || !IN6_IS_ADDR_UNSPECIFIED(&flush->src));
+               || !IN6_IS_ADDR_UNSPECIFIED(&flush->src)
+               || !IN6_IS_ADDR_UNSPECIFIED(&flush->to));
     return ofp_ct_match_encode(&match, &zone, OFP15_VERSION);
 }
 

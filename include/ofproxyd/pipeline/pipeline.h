@@ -82,8 +82,10 @@ struct pipe_node {
     bool nests;
 
     enum pipe_mc_role mc_role;
-    struct ip mc_gateway_ip; /* Of a gateway: its address for other
-                              * clusters. */
+    struct ip mc_gateway_ip;  /* Of a gateway: its address for other
+                               * clusters. */
+    struct ip mc_internal_ip; /* Of a regular node: the gateway's for nodes,
+                               * or "::" if it is not known. */
 
     /* Addresses of this node on which NodePorts are served, but for those of
      * the loopback link, which no packet on the bridge has.  With
@@ -292,6 +294,9 @@ bool pipe_flow_frontend(const struct fitem *flow, struct pipe_installed *ret);
 /* Returns true and sets '*ret' if 'flow' says that an address of this node
  * serves NodePorts. */
 bool pipe_flow_node_port_ip(const struct fitem *flow, struct ip *ret);
+
+/* Returns true and sets '*ret' if 'flow' gives connections another source. */
+bool pipe_flow_source(const struct fitem *flow, struct ip *ret);
 
 /* Rejects. */
 

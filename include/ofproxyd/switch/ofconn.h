@@ -161,16 +161,17 @@ bool ofconn_take_flow_stats(struct ofconn *, struct ofconn_flow_stats **ret,
 /* Removal of connections from the switch's connection tracking
  * (NXT_CT_FLUSH): those of 'proto' in 'zone' that were opened to 'dst' and
  * 'dst_port', from 'from' and 'from_port', and are answered from 'src' and
- * 'src_port'.  Addresses may be "::", for any, but not all of them. */
+ * 'src_port' to 'to'.  Addresses may be "::", for any, but not all of them. */
 struct ofconn_ct_flush {
     uint16_t zone;
-    uint8_t proto;       /* IANA's number. */
+    uint8_t proto;       /* IANA's number; 0: any. */
     struct in6_addr dst; /* IPv4 as ::ffff:a.b.c.d. */
     uint16_t dst_port;
     struct in6_addr from;
     uint16_t from_port;
     struct in6_addr src;
     uint16_t src_port;
+    struct in6_addr to;
 };
 
 /* At most so many go at once. */
