@@ -256,6 +256,7 @@ read_role(struct local *l)
     l->mc_seqno = mc_seqno(mc);
     l->node.mc_role = mc_role(mc);
     l->node.mc_gateway_ip = *mc_gateway_ip(mc);
+    l->node.mc_internal_ip = *mc_internal_ip(mc);
     return true;
 }
 

@@ -560,7 +560,8 @@ mc_run(struct mc *mc)
     keep_rendered(&mc->now, &next);
     tell(&mc->now, &next);
     if (next.role != mc->now.role
-        || !ip_equals(&next.gateway_ip, &mc->now.gateway_ip)) {
+        || !ip_equals(&next.gateway_ip, &mc->now.gateway_ip)
+        || !ip_equals(&next.internal_ip, &mc->now.internal_ip)) {
         mc->seqno++;
     }
     picture_uninit(&mc->now);
@@ -574,12 +575,18 @@ mc_role(const struct mc *mc)
     return mc->now.role;
 }
 
+static const struct ip no_ip;
+
 const struct ip *
 mc_gateway_ip(const struct mc *mc)
 {
-    static const struct ip none;
+    return mc->now.role == PIPE_MC_GATEWAY ? &mc->now.gateway_ip : &no_ip;
+}
 
-    return mc->now.role == PIPE_MC_GATEWAY ? &mc->now.gateway_ip : &none;
+const struct ip *
+mc_internal_ip(const struct mc *mc)
+{
+    return mc->now.role == PIPE_MC_REGULAR ? &mc->now.internal_ip : &no_ip;
 }
 
 uint64_t

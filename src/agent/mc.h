@@ -38,9 +38,11 @@ void mc_destroy(struct mc *); /* NULL is allowed. */
  * changed. */
 void mc_run(struct mc *);
 
-/* What mc_run() found; the address is "::" unless this node is the gateway. */
+/* What mc_run() found; the addresses are "::" unless this node is the gateway
+ * or, for the second, a regular node. */
 enum pipe_mc_role mc_role(const struct mc *);
 const struct ip *mc_gateway_ip(const struct mc *);
+const struct ip *mc_internal_ip(const struct mc *);
 
 /* Increases whenever one of those changes. */
 uint64_t mc_seqno(const struct mc *);

@@ -11,9 +11,9 @@
  * pod as anything else.  Answers are for a gateway's address and take the same
  * way back.
  *
- * A node that is no gateway passes on what is sent to it as if it were one:
- * so a gateway that has handed over to another loses nothing of what nodes
- * send that don't know yet. */
+ * A node that is no gateway passes on to it what is sent as if it were one: so
+ * a gateway that has handed over to another loses nothing of what nodes and
+ * clusters send that don't know yet. */
 
 #include "build.h"
 
@@ -30,7 +30,22 @@ match_mc(struct build *b)
     match_set_dl_dst(&b->match, pipe_mc_mac());
 }
 
-/* From 'src' only, unless it is NULL. */
+/* Into the tunnel as what goes between clusters. */
+static void
+build_to(const struct pipe_node *node, const struct ip *tunnel_dst,
+         struct eth_addr mac, struct build *b)
+{
+    build_set_eth_src(b, node->gateway_mac);
+    build_set_eth_dst(b, mac);
+    build_set_tunnel_dst(b, tunnel_dst);
+    build_set_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_TUNNEL);
+    build_goto(b, PIPE_T_DEC_TTL);
+}
+
+/* What comes by the tunnel, from 'src' only unless it is NULL.  Where this
+ * node is no gateway it goes on to who is, as it is: what connection tracking
+ * still knows would translate it in the gateway's place, and the answer would
+ * pass the gateway by. */
 static void
 render_arrival(const struct pipe_node *node, const struct ip *src,
                struct build *b)
@@ -41,16 +56,23 @@ render_arrival(const struct pipe_node *node, const struct ip *src,
     }
     match_set_in_port(&b->match, u16_to_ofp(node->tunnel_ofport));
     match_mc(b);
-    build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
-    build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
-    build_goto(b, PIPE_T_UNSNAT);
+    if (node->mc_role == PIPE_MC_REGULAR) {
+        build_to(node, &node->mc_internal_ip, pipe_mc_mac(), b);
+    } else {
+        build_set_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
+        build_set_field(b, PIPE_F_REWRITE_MAC, PIPE_V_REWRITE_MAC_YES);
+        build_goto(b, PIPE_T_UNSNAT);
+    }
     build_done(b);
 }
 
 static void
 render_tunnel(const struct pipe_node *node, struct build *b)
 {
-    render_arrival(node, NULL, b);
+    if (node->mc_role == PIPE_MC_GATEWAY
+        || !ip_is_none(&node->mc_internal_ip)) {
+        render_arrival(node, NULL, b);
+    }
 
     /* Only with a tunnel destination: what is for a cluster that this node
      * doesn't know (yet, or any more) has that by which it came, this node's
@@ -88,6 +110,21 @@ render_to_host(enum ip_family family, struct build *b)
     build_done(b);
 }
 
+/* What a pod of this node has sent to the gateway of before, and that has sent
+ * it back: to connection tracking it would be a connection of its own, whose
+ * answers are those of the pod's. */
+static void
+render_own_from_tunnel(const struct pipe_node *node, struct build *b)
+{
+    for (size_t i = 0; i < node->n_pod_cidrs; i++) {
+        build_flow(b, PIPE_T_UNSNAT, PIPE_PRIO_HIGH);
+        build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_TUNNEL);
+        match_mc(b);
+        build_match_src_cidr(b, &node->pod_cidrs[i]);
+        build_done(b);
+    }
+}
+
 void
 mc_render_node(const struct pipe_node *node, struct build *b)
 {
@@ -110,19 +147,8 @@ mc_render_node(const struct pipe_node *node, struct build *b)
         for (int f = 0; f < N_IP_FAMILIES; f++) {
             render_to_host(f, b);
         }
+        render_own_from_tunnel(node, b);
     }
-}
-
-/* Into the tunnel as what goes between clusters. */
-static void
-build_to(const struct pipe_node *node, const struct ip *tunnel_dst,
-         struct eth_addr mac, struct build *b)
-{
-    build_set_eth_src(b, node->gateway_mac);
-    build_set_eth_dst(b, mac);
-    build_set_tunnel_dst(b, tunnel_dst);
-    build_set_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_TUNNEL);
-    build_goto(b, PIPE_T_DEC_TTL);
 }
 
 void
@@ -187,6 +213,29 @@ render_no_source(const struct cidr *cidr, struct build *b)
     build_done(b);
 }
 
+/* Answers for another cluster's gateway. */
+static void
+render_answers(const struct pipe_node *node, const struct ip *gateway,
+               const struct ip *tunnel_dst, struct build *b)
+{
+    build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
+    build_match_dst(b, gateway);
+    build_match_ct_state(b, CS_REPLY_DIR | CS_TRACKED, 0);
+    build_to(node, tunnel_dst, pipe_mc_mac(), b);
+    build_done(b);
+
+    if (node->mc_role == PIPE_MC_REGULAR) {
+        /* Of a connection that was looked up here when this node was the
+         * gateway: the gateway would not know it. */
+        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_HIGH);
+        build_match_dst(b, gateway);
+        build_match_ct_state(b, CS_REPLY_DIR | CS_TRACKED, 0);
+        build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_YES);
+        build_to(node, gateway, pipe_mc_mac(), b);
+        build_done(b);
+    }
+}
+
 void
 mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
                struct build *b)
@@ -205,11 +254,7 @@ mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
         }
     }
     for (size_t i = 0; i < peer->n_gateways; i++) {
-        build_flow(b, PIPE_T_L3_FORWARDING, PIPE_PRIO_NORMAL);
-        build_match_dst(b, &peer->gateways[i]);
-        build_match_ct_state(b, CS_REPLY_DIR | CS_TRACKED, 0);
-        build_to(node, &peer->tunnel_dst, pipe_mc_mac(), b);
-        build_done(b);
+        render_answers(node, &peer->gateways[i], &peer->tunnel_dst, b);
 
         /* As any between clusters: it is there to count them. */
         if (node->mc_role == PIPE_MC_GATEWAY && node->tunnel_ofport) {

@@ -206,6 +206,7 @@ render(struct fixture *f)
         .gateway_ofport = 2,
         .mc_role = mc_role(f->mc),
         .mc_gateway_ip = *mc_gateway_ip(f->mc),
+        .mc_internal_ip = *mc_internal_ip(f->mc),
     };
     struct flowtab_stats stats;
 
@@ -246,8 +247,11 @@ role_follows_the_oldest_gateway(void **state)
              "  west (id): 10.97.0.0/16 by 198.51.100.1\n");
     assert_int_equal(mc_role(f->mc), PIPE_MC_REGULAR);
     assert_true(ip_is_none(mc_gateway_ip(f->mc)));
+    assert_memory_equal(mc_internal_ip(f->mc),
+                        &(struct ip[]){ ip("192.0.2.112") },
+                        sizeof(struct ip));
     assert_true(mc_seqno(f->mc) > seqno);
-    assert_int_equal(render(f), 3);
+    assert_int_equal(render(f), 4);
 
     put_gateway(f, "n1", 4, "192.0.2.11", "192.0.2.111");
     check(f, "multicluster: gateway; Gateway n1\n"
@@ -256,6 +260,7 @@ role_follows_the_oldest_gateway(void **state)
     assert_int_equal(mc_role(f->mc), PIPE_MC_GATEWAY);
     assert_memory_equal(mc_gateway_ip(f->mc),
                         &(struct ip[]){ ip("192.0.2.11") }, sizeof(struct ip));
+    assert_true(ip_is_none(mc_internal_ip(f->mc)));
     assert_int_equal(render(f), 4);
 
     model_delete(f->model, MODEL_MC_GATEWAYS, "mc", "n1");
@@ -307,12 +312,15 @@ static void
 m3_flows_follow_the_gateways_address(void **state)
 {
     struct fixture *f = *state;
+    uint64_t seqno;
 
     put_cluster(f, "west", 1, "10.97.0.0/16", "10.20.0.0/16");
     put_gateway(f, "n2", 1, "192.0.2.12", "192.0.2.112");
     assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 2);
+    seqno = mc_seqno(f->mc);
     put_gateway(f, "n2", 1, "192.0.2.12", "192.0.2.113");
     assert_int_equal(n_to(f, "192.0.2.113->tun_dst"), 2);
+    assert_true(mc_seqno(f->mc) > seqno);
     assert_int_equal(n_to(f, "192.0.2.112->tun_dst"), 0);
 }
 

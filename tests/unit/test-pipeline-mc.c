@@ -35,6 +35,7 @@ cidr(const char *s)
 static struct pipe_node
 make_node(enum pipe_mc_role role)
 {
+    static struct cidr pod_cidr;
     struct pipe_node node = {
         .mode = CFG_NO_ENCAP,
         .gateway_ofport = 32769,
@@ -43,10 +44,15 @@ make_node(enum pipe_mc_role role)
         .meter_id = 3841,
         .nests = true,
         .mc_role = role,
+        .pod_cidrs = &pod_cidr,
+        .n_pod_cidrs = 1,
     };
 
+    pod_cidr = cidr("10.10.1.0/24");
     if (role == PIPE_MC_GATEWAY) {
         node.mc_gateway_ip = ip("203.0.113.1");
+    } else if (role == PIPE_MC_REGULAR) {
+        node.mc_internal_ip = ip("192.0.2.11");
     }
     return node;
 }
