@@ -16,11 +16,12 @@ import re
 from support import apistore, ctl
 from support.cluster import PORT, Endpoint
 from support.multinode import MultiCluster
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 NAMESPACE = "multicluster"      # Of Gateway and ClusterInfoImport.
 API = "multicluster.crd.antrea.io/v1alpha1"
 IMPORTED = "multicluster.antrea.io/imported-service"
+INTERVAL = 0.002                # Seconds from question to question.
 WEST_CIDRS = {4: "10.97.0.0/16", 6: "2001:db8:97::/112"}
 NEXT = re.compile(r"^To: ([0-9.]+).*\nNext, on [^:]*: ofproxyctl trace (.*)$",
                   re.M)         # In the output of a trace.
@@ -71,7 +72,7 @@ class ClusterSet:
                 service_cidrs=WEST_CIDRS, **config))
             self._stack = stack.pop_all()
         self.clusters = {"east": self.east, "west": self.west}
-        self.gateways = {}
+        self.gateways, self.addresses = {}, {}
         if resources == apistore.MULTICLUSTER:
             self.introduce()
 
@@ -96,24 +97,34 @@ class ClusterSet:
         """The clusters but this one, by name."""
         return {n: c for n, c in self.clusters.items() if n != name}
 
-    def set_gateway(self, name, node, tell=True):
-        """Makes a node its cluster's gateway; tell: the others learn it."""
+    def set_gateway(self, name, node, tell=True, address=None):
+        """Makes a node its cluster's gateway, with this address or the
+        node's own; tell: the others learn it."""
         cluster = self.clusters[name]
         old = self.gateways.get(name)
         self.gateways[name] = node
+        self.addresses[name] = address = address or node.of(self.family)
         with cluster.api.batch():
-            cluster.api.apply(gateway(node, self.family))
+            cluster.api.apply(gateway(node, self.family, gatewayIP=address,
+                                      internalIP=address))
             if old and old is not node:
                 cluster.api.delete("gateways", NAMESPACE, old.node_name)
-        for other in self.others(name).values() if tell else ():
-            other.api.apply(self.info(name))
+        if tell:
+            self.tell(name)
 
-    def info(self, name):
-        """What other clusters are told of this one."""
+    def tell(self, name, *more):
+        """The others learn the gateway of this one, and 'more' addresses
+        of gateways."""
+        for other in self.others(name).values():
+            other.api.apply(self.info(name, *more))
+
+    def info(self, name, *more):
+        """What other clusters are told of this one, with 'more' addresses
+        of gateways."""
         cluster = self.clusters[name]
         services = [cluster.service_cidrs[f] for f in self.families]
         return cluster_info(
-            name, [self.gateways[name].of(self.family)], services[0],
+            name, [self.addresses[name], *more], services[0],
             [str(c) for node in cluster.nodes for c in node.cidrs]
             + services[1:])
 
@@ -163,6 +174,15 @@ class ClusterSet:
         self.wait()
         return imported, made
 
+    def dump(self):
+        """For failure messages."""
+        return self.east.dump() + self.west.dump()
+
+    def settle(self, service, client, timeout=10):
+        """Waits until all of 20 questions are answered."""
+        wait_for(lambda: service.ask(client, 4, 20, timeout=0.5)["n"] == 20,
+                 timeout, "answers", self.dump)
+
     def allow(self, *patterns):
         """Warnings of the daemons that match are expected."""
         for cluster in self.clusters.values():
@@ -173,3 +193,53 @@ class ClusterSet:
         """Of all."""
         return (self.east.unexpected_warnings()
                 + self.west.unexpected_warnings())
+
+
+@contextlib.contextmanager
+def traffic(service, client, concurrency=1, timeout=2):
+    """Questions by TCP and UDP from here to the end of the block."""
+    with contextlib.ExitStack() as stack:
+        yield {proto: stack.enter_context(service.client(
+            client, "connect", 4, proto=proto, interval=INTERVAL,
+            concurrency=concurrency, timeout=timeout))
+               for proto in ("tcp", "udp")}
+
+
+@contextlib.contextmanager
+def several(service, pods, kind, **more):
+    """A client in each of some pods, to the end of the block."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(service.client(
+            pod, kind, 4, interval=INTERVAL, **more)) for pod in pods]
+
+
+def outage(result):
+    """Seconds from the first failed question to the last one, as they were
+    asked."""
+    times = [f["at"] - f["after"] for f in result["failures"]] or [0]
+    return max(times) - min(times)
+
+
+def assert_short_outage(what, clients):
+    """Also prints what the traffic has lost."""
+    for proto, client in clients.items():
+        result = client.result
+        print("%s: %s: %d answers, %d failures %s in %.3f s, slowest %.3f s"
+              % (what, proto, result["n"], result["n_failures"],
+                 result["kinds"], outage(result), result["max"]))
+        assert result["n"] > 10, (proto, result)
+        assert outage(result) < 3 * slowness(), (proto, result["failures"])
+
+
+def assert_no_failures(clients):
+    """None of the questions has none."""
+    for name, client in clients.items():
+        result = client.result
+        assert not result["n_failures"], (name, result["failures"])
+        assert result["n"] > 10, (name, result)
+
+
+def late_failures(client, when):
+    """Of questions that were asked after a time."""
+    return [f for f in client.result["failures"]
+            if client.result["began"] + f["at"] - f["after"] > when]
