@@ -791,8 +791,10 @@ mc_format_role(const struct mc_state *state, struct ds *ds)
     if (state->gateway) {
         ds_put_format(ds, "; Gateway %s, for other clusters %s",
                       state->gateway, ip_to_string(&state->gateway_ip, buf));
-        ds_put_format(ds, ", for nodes %s",
-                      ip_to_string(&state->internal_ip, buf));
+        if (!ip_is_none(&state->internal_ip)) {
+            ds_put_format(ds, ", for nodes %s",
+                          ip_to_string(&state->internal_ip, buf));
+        }
     }
     ds_put_format(ds, ", other clusters: %" PRIuSIZE "\n", state->n_clusters);
 }

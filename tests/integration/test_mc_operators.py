@@ -86,12 +86,13 @@ def test_what_is_wrong_with_the_gateway_is_told(rig):
     assert ("10.97.0.10:80: used; in cluster west, to which there is no "
             "gateway [" in rig.daemon.appctl("explain", "ns1/svc-web"))
     other = {**gateway(), "metadata": {**gateway()["metadata"],
-                                       "name": "n2"}}
+                                       "name": "n2"},
+             "gatewayIP": "192.0.2.98", "internalIP": "192.0.2.99"}
     rig.api.apply(other)
     await_flaw(rig, "  there is no Node n2, that the Gateway names")
     rig.api.apply(objects.node("n2", ["10.10.2.0/24"], ["192.0.2.12"]))
-    await_flaw(rig, "  gatewayIP %s is no address of Node n2" % NODE_IP,
-               "  internalIP %s is no address of Node n2" % NODE_IP)
+    await_flaw(rig, "  gatewayIP 192.0.2.98 is no address of Node n2",
+               "  internalIP 192.0.2.99 is no address of Node n2")
     rig.api.apply({**other, "gatewayIP": "192.0.2.12",
                    "internalIP": "192.0.2.12"})
     wait_for(lambda: clusters(rig)[0].startswith(
