@@ -13,8 +13,8 @@ import pytest
 from support import packets
 from support.capture import Capture
 from support.cluster import at
-from support.clusterset import INTERVAL, ClusterSet, \
-    assert_no_failures, assert_short_outage, late_failures, several, traffic
+from support.clusterset import INTERVAL, ClusterSet, assert_short_outage, \
+    late_failures, several, traffic
 from support.wait import slowness, wait_for
 
 BOTH = pytest.mark.parametrize("name", ["east", "west"])
