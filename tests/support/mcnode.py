@@ -19,6 +19,9 @@ L3, SNAT_MARK, SNAT, L2, COMMIT, OUTPUT = 20, 22, 23, 24, 30, 31
 OUTSIDE = "203.0.113."          # Where gateways of all clusters are.
 ARRIVAL = ("set_field:0x1/0xf->reg0,set_field:0x200/0x200->reg0,goto_table:%d"
            % UNSNAT)
+# What the node's own pods have sent.
+OWN_PODS = ("ip,%s,nw_src=10.10.1.0/24",
+            "ipv6,%s,ipv6_src=2001:db8:10:1::/64")
 FLOW = re.compile(r"table=(\d+), .*?priority=(\d+),?(\S*) actions=(.*)")
 
 
@@ -45,7 +48,14 @@ def flows(switch):
     return made
 
 
-def node_flows(role, gateway_ip=None):
+def way_to(mac, tunnel_dst):
+    """Into the tunnel as what goes between clusters."""
+    return ("set_field:%s->eth_src,set_field:%s->eth_dst,"
+            "set_field:%s->tun_dst,set_field:0x10/0xf0->reg0,goto_table:21"
+            % (mac, MC_MAC, tunnel_dst))
+
+
+def node_flows(role, mac=None, gateway_ip=None, internal_ip=None):
     """Those of the node itself in this role ("gateway", "regular" or
     None)."""
     if role is None:
@@ -63,6 +73,11 @@ def node_flows(role, gateway_ip=None):
             "ct(table=7,zone=%d,nat)" % SNAT_ZONE)
         made[PRE_ROUTING, 210, "reg0=0x1/0xf,dl_dst=" + MC_MAC] = (
             "goto_table:10")
+        for own in OWN_PODS:
+            made[UNSNAT, 210, own % ("reg0=0x1/0xf,dl_dst=" + MC_MAC)] = "drop"
+    elif internal_ip:
+        made[CLASSIFIER, 210, "in_port=%d,dl_dst=%s" % (TUNNEL, MC_MAC)] = (
+            way_to(mac, internal_ip))
     return made
 
 
@@ -71,9 +86,7 @@ def cluster_flows(role, mac, networks, gateways, tunnel_dst, gateway_ip=None):
     and where packets to it go."""
     if role is None:
         return {}
-    way = ("set_field:%s->eth_src,set_field:%s->eth_dst,"
-           "set_field:%s->tun_dst,set_field:0x10/0xf0->reg0,goto_table:21"
-           % (mac, MC_MAC, tunnel_dst))
+    way = way_to(mac, tunnel_dst)
     made = {(L3, 200, "ip,nw_dst=" + net): way for net in networks}
     made.update({(L3, 200, "ct_state=+rpl+trk,ip,nw_dst=" + address): way
                  for address in gateways})
@@ -91,6 +104,10 @@ def cluster_flows(role, mac, networks, gateways, tunnel_dst, gateway_ip=None):
             "ct(commit,table=%d,zone=%d,nat(src=%s),"
             "exec(set_field:0x20/0x20->ct_mark))"
             % (L2, SNAT_ZONE, gateway_ip))
+    if role == "regular":
+        made.update({
+            (L3, 210, "ct_state=+rpl+trk,ct_mark=0x10/0x10,ip,nw_dst="
+             + address): way_to(mac, address) for address in gateways})
     for net in networks if role == "regular" else ():
         made[SNAT, 210, "ip,reg0=0x3/0xf,nw_dst=" + net] = "goto_table:24"
     return made
