@@ -153,9 +153,7 @@ read_pod_cidrs(struct local *l, const struct uplink_state *up)
     struct cidr cidrs[LOCAL_MAX_POD_CIDRS];
     size_t n = node ? take_pod_cidrs(l, node, up, cidrs) : 0;
 
-    if (!n
-        || (n == l->node.n_pod_cidrs
-            && !memcmp(l->pod_cidrs, cidrs, n * sizeof *cidrs))) {
+    if (!n || cidrs_equal(cidrs, n, l->pod_cidrs, l->node.n_pod_cidrs)) {
         return false;
     }
     clear_gateway_addrs(l);

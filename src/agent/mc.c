@@ -453,9 +453,9 @@ make_picture(const struct mc *mc, struct picture *p)
 static bool
 cluster_equals(const struct mc_peer *a, const struct mc_peer *b)
 {
-    return a->object_id == b->object_id && a->n_cidrs == b->n_cidrs
+    return a->object_id == b->object_id
+           && cidrs_equal(a->cidrs, a->n_cidrs, b->cidrs, b->n_cidrs)
            && a->n_gateways == b->n_gateways
-           && !memcmp(a->cidrs, b->cidrs, a->n_cidrs * sizeof *a->cidrs)
            && !memcmp(a->gateways, b->gateways,
                       a->n_gateways * sizeof *a->gateways);
 }

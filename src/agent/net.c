@@ -608,9 +608,8 @@ static bool
 read_own(struct net *n, const struct pipe_node *node)
 {
     struct pipe_node old = n->node;
-    bool cidrs_changed = node->n_pod_cidrs != n->n_own_cidrs
-                         || memcmp(node->pod_cidrs, n->own_cidrs,
-                                   node->n_pod_cidrs * sizeof *n->own_cidrs);
+    bool cidrs_changed = !cidrs_equal(node->pod_cidrs, node->n_pod_cidrs,
+                                      n->own_cidrs, n->n_own_cidrs);
     bool ips_changed =
         memcmp(old.gateway_ips, node->gateway_ips, sizeof old.gateway_ips)
         != 0;

@@ -326,7 +326,7 @@ resolve(struct peers *p, const struct entry *e, struct ds *problem)
 static bool
 same_net(const struct peer *a, const struct peer *b)
 {
-    return a->cidr.plen == b->cidr.plen && ip_equals(&a->cidr.ip, &b->cidr.ip);
+    return cidr_equals(&a->cidr, &b->cidr);
 }
 
 static bool
@@ -570,17 +570,6 @@ peers_remove(struct peers *p, const char *name)
 }
 
 /* Environment. */
-
-static bool
-cidrs_equal(const struct cidr *a, size_t n_a, const struct cidr *b, size_t n_b)
-{
-    bool equal = n_a == n_b;
-
-    for (size_t i = 0; equal && i < n_a; i++) {
-        equal = a[i].plen == b[i].plen && ip_equals(&a[i].ip, &b[i].ip);
-    }
-    return equal;
-}
 
 static bool
 envs_equal(const struct peers_env *a, const struct peers_env *b)

@@ -174,13 +174,7 @@ services_set_gateway_ips(struct services *s,
 void
 services_set_nesting(struct services *s, const struct cidr *cidrs, size_t n)
 {
-    bool equal = n == s->n_nesting;
-
-    for (size_t i = 0; equal && i < n; i++) {
-        equal = cidrs[i].plen == s->nesting[i].plen
-                && ip_equals(&cidrs[i].ip, &s->nesting[i].ip);
-    }
-    if (!equal) {
+    if (!cidrs_equal(cidrs, n, s->nesting, s->n_nesting)) {
         free(s->nesting);
         s->nesting = n ? xmemdup(cidrs, n * sizeof *cidrs) : NULL;
         s->n_nesting = n;

@@ -219,6 +219,17 @@ cidr_contains(const struct cidr *cidr, const struct ip *ip)
 }
 
 bool
+cidrs_equal(const struct cidr *a, size_t n_a, const struct cidr *b, size_t n_b)
+{
+    bool equal = n_a == n_b;
+
+    for (size_t i = 0; equal && i < n_a; i++) {
+        equal = cidr_equals(&a[i], &b[i]);
+    }
+    return equal;
+}
+
+bool
 cidr_is_link_local(const struct cidr *cidr)
 {
     if (ip_family(&cidr->ip) == IP_V4) {

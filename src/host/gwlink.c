@@ -217,8 +217,7 @@ static bool
 is_named(const struct gwlink *gw, const struct cidr *cidr)
 {
     for (size_t i = 0; i < gw->n_named; i++) {
-        if (gw->named[i].plen == cidr->plen
-            && ip_equals(&gw->named[i].ip, &cidr->ip)) {
+        if (cidr_equals(&gw->named[i], cidr)) {
             return true;
         }
     }
@@ -343,7 +342,7 @@ is_connected_route(const struct gwlink *gw, const struct gwlink_addr *a,
     struct cidr net = cidr_network(&a->cidr);
 
     return r->ifindex == gw->ifindex && ip_is_none(&r->via)
-           && r->dst.plen == net.plen && ip_equals(&r->dst.ip, &net.ip);
+           && cidr_equals(&r->dst, &net);
 }
 
 void

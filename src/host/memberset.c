@@ -64,9 +64,8 @@ find(const struct memberset *ms, const struct key *key)
     struct member *m;
 
     HMAP_FOR_EACH_WITH_HASH (m, node, hash_key(key), &ms->members) {
-        if (m->cidr.plen == key->cidr.plen && m->port == key->port
-            && m->proto == key->proto
-            && ip_equals(&m->cidr.ip, &key->cidr.ip)) {
+        if (cidr_equals(&m->cidr, &key->cidr) && m->port == key->port
+            && m->proto == key->proto) {
             return m;
         }
     }

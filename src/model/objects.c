@@ -118,17 +118,6 @@ ips_equal(const struct ip *a, const struct ip *b, size_t n)
     return true;
 }
 
-static bool
-cidrs_equal(const struct cidr *a, const struct cidr *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!ip_equals(&a[i].ip, &b[i].ip) || a[i].plen != b[i].plen) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Services. */
 
 static void
@@ -222,8 +211,8 @@ svc_equals(const struct svc *a, const struct svc *b)
            && svc_ports_equal(a->ports, b->ports, a->n_ports)
            && ips_equal(a->external_ips, b->external_ips, a->n_external_ips)
            && ingress_equal(a->ingress, b->ingress, a->n_ingress)
-           && cidrs_equal(a->source_ranges, b->source_ranges,
-                          a->n_source_ranges);
+           && cidrs_equal(a->source_ranges, a->n_source_ranges,
+                          b->source_ranges, b->n_source_ranges);
 }
 
 bool
@@ -410,7 +399,8 @@ node_equals(const struct node *a, const struct node *b)
            && meta_equals(&a->meta, &b->meta)
            && strings_equal(a->zone, b->zone)
            && ips_equal(a->transport, b->transport, N_IP_FAMILIES)
-           && cidrs_equal(a->pod_cidrs, b->pod_cidrs, a->n_pod_cidrs)
+           && cidrs_equal(a->pod_cidrs, a->n_pod_cidrs, b->pod_cidrs,
+                          b->n_pod_cidrs)
            && node_addresses_equal(a->addresses, b->addresses, a->n_addresses);
 }
 
@@ -448,8 +438,8 @@ plain_free(struct obj_meta *meta, struct intern_pool *pool)
 bool
 service_cidr_equals(const struct service_cidr *a, const struct service_cidr *b)
 {
-    return a->n_cidrs == b->n_cidrs && meta_equals(&a->meta, &b->meta)
-           && cidrs_equal(a->cidrs, b->cidrs, a->n_cidrs);
+    return meta_equals(&a->meta, &b->meta)
+           && cidrs_equal(a->cidrs, a->n_cidrs, b->cidrs, b->n_cidrs);
 }
 
 /* Multicluster. */
@@ -507,7 +497,8 @@ mc_cluster_equals(const struct mc_cluster *a, const struct mc_cluster *b)
            && a->n_pod_cidrs == b->n_pod_cidrs
            && meta_equals(&a->meta, &b->meta)
            && strings_equal(a->cluster_id, b->cluster_id)
-           && cidrs_equal(&a->service_cidr, &b->service_cidr, 1)
+           && cidr_equals(&a->service_cidr, &b->service_cidr)
            && ips_equal(a->gateway_ips, b->gateway_ips, a->n_gateway_ips)
-           && cidrs_equal(a->pod_cidrs, b->pod_cidrs, a->n_pod_cidrs);
+           && cidrs_equal(a->pod_cidrs, a->n_pod_cidrs, b->pod_cidrs,
+                          b->n_pod_cidrs);
 }

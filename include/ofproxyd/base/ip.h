@@ -102,6 +102,17 @@ const char *cidr_to_string(const struct cidr *cidr, char buf[CIDR_STRLEN]);
 /* True if 'ip' is of the family of 'cidr' and inside it. */
 bool cidr_contains(const struct cidr *cidr, const struct ip *ip);
 
+/* As written: host bits count.  There is padding in the structure. */
+static inline bool
+cidr_equals(const struct cidr *a, const struct cidr *b)
+{
+    return a->plen == b->plen && ip_equals(&a->ip, &b->ip);
+}
+
+/* True if both are the same, in the same order. */
+bool cidrs_equal(const struct cidr *a, size_t n_a, const struct cidr *b,
+                 size_t n_b);
+
 /* True if all of its addresses are link-local (RFC 3927, RFC 4291 2.5.6). */
 bool cidr_is_link_local(const struct cidr *cidr);
 
