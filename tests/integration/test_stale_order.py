@@ -150,7 +150,8 @@ def test_b20_what_has_to_go_is_not_forgotten_with_the_daemon(started, gone, hard
     assert len(flushes(rig)) == 16
     named = [VIP, OLD] if gone == "endpoint" else [VIP]
     assert all(wire(a) in m.data for m in flushes(rig) for a in named)
-    assert not list(rig.switch.dir.glob("*.ofproxyd-stale*"))
+    wait_for(lambda: not list((rig.dir / "run").glob("*.ofproxyd-stale")), 10,
+             "nothing to be remembered", rig)
     rig.shim.clear()
     rig.daemon.restart(hard)
     rig.wait_settled()
