@@ -358,5 +358,5 @@ def test_kinds_that_come_later_are_picked_up(tmp_path):
         clusters.wait(90)
         web, _ = clusters.export(
             {"west": [at(clusters.west.nodes[1].pods[0])]})
-        settle(clusters, web, clusters.east.nodes[1].pods[1])
+        clusters.settle(web, clusters.east.nodes[1].pods[1])
         assert not clusters.unexpected_warnings()
