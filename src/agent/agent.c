@@ -577,6 +577,14 @@ run_network(struct agent *a, const struct ovsdb_state *db)
     ovsdb_set_gateway_mtu(a->ovsdb, net_mtu(a->net));
 }
 
+static void
+note_stale_peer(const struct mc_peer *peer, void *stale)
+{
+    for (size_t i = 0; i < peer->n_gateways; i++) {
+        stale_note_peer(stale, &peer->gateways[i]);
+    }
+}
+
 void
 agent_run(struct agent *a)
 {
@@ -606,6 +614,9 @@ agent_run(struct agent *a)
         ways_run(a->ways);
     }
     run_takeover(a); /* What to look for, before it is looked at. */
+    if (stale_has_taken_over(a->stale)) {
+        mc_for_each(a->mc, note_stale_peer, a->stale);
+    }
     stale_save(a->stale);
     run_ofconn(a, db);
     run_flowtab(a);

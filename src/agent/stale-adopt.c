@@ -28,6 +28,7 @@ struct relics {
     const struct stale *st;
     struct hmap by_id;
     struct addrset node_ips, sources;
+    bool had_clusters, was_gateway; /* Flows to other clusters; a source. */
 };
 
 static struct relic *
@@ -63,6 +64,18 @@ note_frontend(struct relics *relics, uint64_t owner,
 }
 
 static void
+note_cluster_flow(const struct fitem *have, struct relics *relics)
+{
+    struct ip ip;
+
+    relics->had_clusters = true;
+    relics->was_gateway |= pipe_flow_source(have, &ip);
+    if (stale_read_source(relics->st, have, &ip)) {
+        addrset_push(&relics->sources, &ip, 0);
+    }
+}
+
+static void
 note_flow(const struct fitem *have, void *relics_)
 {
     struct relics *relics = relics_;
@@ -74,8 +87,8 @@ note_flow(const struct fitem *have, void *relics_)
         return;
     } else if (pipe_flow_node_port_ip(have, &ip)) {
         addrset_push(&relics->node_ips, &ip, 0);
-    } else if (stale_read_source(relics->st, have, &ip)) {
-        addrset_push(&relics->sources, &ip, 0);
+    } else if (cookie_category(cookie) == COOKIE_MULTICLUSTER) {
+        note_cluster_flow(have, relics);
     } else if (cookie_category(cookie) == COOKIE_SERVICE
                && fitem_nw_proto(have) != proto_number(PROTO_TCP)
                && pipe_flow_frontend(have, &addr)) {
@@ -166,6 +179,8 @@ stale_adopt(struct stale *st)
     for (size_t i = 0; i < relics.sources.n; i++) {
         stale_note_source(st, &relics.sources.a[i].ip);
     }
+    st->took_over =
+        relics.had_clusters && !relics.was_gateway && !ip_is_none(&st->source);
     HMAP_FOR_EACH_SAFE (relic, node, &relics.by_id) {
         adopt(st, relic, &relics.node_ips);
         addrset_clear(&relic->was.addrs);

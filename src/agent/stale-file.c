@@ -67,6 +67,7 @@ format_job(const struct job *job, struct ds *ds)
         format_set("to", &job->eps, ds);
         format_set("new", &job->fresh, ds);
         format_set("src", &job->sources, ds);
+        format_set("gw", &job->peers, ds);
     }
 }
 
@@ -175,6 +176,8 @@ read_address(struct job *job, const char *line)
         addrset_push(&job->fresh, &ip, (uint16_t) port);
     } else if (!strcmp(kind, "src") && !ip_is_none(&ip)) {
         addrset_push(&job->sources, &ip, 0);
+    } else if (!strcmp(kind, "gw") && !ip_is_none(&ip)) {
+        addrset_push(&job->peers, &ip, 0);
     }
 }
 
@@ -223,5 +226,6 @@ stale_load(struct stale *st)
         addrset_sort(&job->eps);
         addrset_sort(&job->fresh);
         addrset_sort(&job->sources);
+        addrset_sort(&job->peers);
     }
 }

@@ -266,6 +266,26 @@ next_source(const struct stale *st, const struct job *job, struct cursor *c,
     return false;
 }
 
+/* What other clusters' gateways have opened, in the first pass; in all of them
+ * what seems to be opened to those, see next_fresh(). */
+static bool
+next_peer(const struct job *job, struct cursor *c, struct ofconn_ct_flush *ret)
+{
+    size_t n_opened = job->n_done ? 0 : job->peers.n, i = c->peer;
+
+    if (i >= n_opened + job->peers.n) {
+        return false;
+    }
+    c->peer++;
+    make_request(job, NULL, NULL, ret);
+    if (i < n_opened) {
+        ret->from = job->peers.a[i].ip.in6;
+    } else {
+        ret->dst = job->peers.a[i - n_opened].ip.in6;
+    }
+    return true;
+}
+
 /* Returns true and sets '*ret' to the next request of the pass, moving 'c' on,
  * or false at the pass's end. */
 static bool
@@ -273,7 +293,8 @@ next_request(const struct stale *st, const struct job *job, struct cursor *c,
              struct ofconn_ct_flush *ret)
 {
     return next_address(st, job, c, ret) || next_endpoint(st, job, c, ret)
-           || next_fresh(job, c, ret) || next_source(st, job, c, ret);
+           || next_fresh(job, c, ret) || next_source(st, job, c, ret)
+           || next_peer(job, c, ret);
 }
 
 bool
@@ -354,7 +375,7 @@ is_confirmed(const struct stale *st, const struct job *job)
 static bool
 is_urgent(const struct job *job)
 {
-    return job->addrs.n || job->sources.n;
+    return job->addrs.n || job->sources.n || job->peers.n;
 }
 
 /* What is spared now may go later. */

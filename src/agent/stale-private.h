@@ -47,21 +47,23 @@ struct cursor {
     size_t ep;         /* The next in 'eps', */
     size_t ep_address; /* at the next in 'addrs'. */
     size_t fresh;      /* The next in 'fresh', which come twice. */
-    size_t source;     /* The next in 'sources'. */
+    size_t source;     /* The next in 'sources', */
+    size_t peer;       /* in 'peers'. */
     size_t n_later;    /* Left to jobs that begin later. */
 };
 
 /* Something to be flushed: connections from any of 'addrs' to any of 'eps'
  * that is not alive there any more, and untranslated ones to 'fresh'.  That
  * the pairs are more than ever were does no harm: no others match.  And, of
- * all protocols, those that were given any of 'sources'. */
+ * all protocols, those that were given any of 'sources'; and those that any of
+ * 'peers' opened. */
 struct job {
     struct hmap_node node; /* While waiting: in 'waiting', by 'owner'. */
     struct ovs_list list;  /* Then: in 'active'. */
     uint64_t owner;
     enum ip_family family;
     enum proto proto;
-    struct addrset addrs, eps, fresh, sources;
+    struct addrset addrs, eps, fresh, sources, peers;
 
     /* Passes. */
     struct cursor cursor;
@@ -79,6 +81,7 @@ struct stale {
     size_t n_nesting;        /* Ports that nest, or did. */
     struct addrset node_ips; /* Port 0.  With the virtual ones. */
     struct ip source;
+    bool took_over; /* Became the gateway, and was not yet asked. */
     bool adopted;
 
     /* The switch had flows of Service ports when the first was seen: then

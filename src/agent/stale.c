@@ -131,6 +131,7 @@ stale_job_destroy(struct job *job)
     addrset_clear(&job->eps);
     addrset_clear(&job->fresh);
     addrset_clear(&job->sources);
+    addrset_clear(&job->peers);
     free(job);
 }
 
@@ -513,22 +514,57 @@ stale_set_node_ips(struct stale *st, const struct ip *ips, size_t n)
     addrset_clear(&added);
 }
 
-/* Sources. */
+/* Between clusters. */
+
+/* Of what depends on the node's role; NULL if too many wait. */
+static struct job *
+get_role_job(struct stale *st, const struct ip *ip)
+{
+    const struct port like = {
+        .owner = cookie_make(COOKIE_PIPELINE, 0),
+        .family = ip_family(ip),
+        .proto = PROTO_UDP,
+    };
+
+    return stale_get_job(st, &like);
+}
+
+static void
+add_ip(struct addrset *set, const struct ip *ip)
+{
+    if (set->n < MAX_ADDRS) {
+        addrset_push(set, ip, 0);
+        addrset_sort(set);
+    }
+}
 
 void
 stale_note_source(struct stale *st, const struct ip *source)
 {
-    const struct port like = {
-        .owner = cookie_make(COOKIE_PIPELINE, 0),
-        .family = ip_family(source),
-        .proto = PROTO_UDP,
-    };
-    struct job *job = stale_get_job(st, &like);
+    struct job *job = get_role_job(st, source);
 
-    if (job && job->sources.n < MAX_ADDRS) {
-        addrset_push(&job->sources, source, 0);
-        addrset_sort(&job->sources);
+    if (job) {
+        add_ip(&job->sources, source);
     }
+}
+
+void
+stale_note_peer(struct stale *st, const struct ip *peer)
+{
+    struct job *job = get_role_job(st, peer);
+
+    if (job) {
+        add_ip(&job->peers, peer);
+    }
+}
+
+bool
+stale_has_taken_over(struct stale *st)
+{
+    bool took_over = st->took_over;
+
+    st->took_over = false;
+    return took_over;
 }
 
 bool
@@ -547,7 +583,11 @@ stale_set_source(struct stale *st, const struct ip *source)
     struct ip old = st->source;
 
     st->source = *source;
-    if (st->adopted && !ip_is_none(&old) && !ip_equals(&old, source)) {
+    if (!st->adopted || ip_equals(&old, source)) {
+        return;
+    }
+    st->took_over |= ip_is_none(&old);
+    if (!ip_is_none(&old)) {
         stale_note_source(st, &old);
     }
 }

@@ -41,7 +41,14 @@
  * The same for a source: a connection to another cluster keeps the address of
  * this node that it was given, also when that is another one now and answers
  * to the old one come nowhere.  There TCP's are forgotten, too: what comes
- * next has the new source, and is reset soon by who doesn't know it. */
+ * next has the new source, and is reset soon by who doesn't know it.
+ *
+ * And a node that becomes the gateway may have connections of UDP that other
+ * clusters' gateways opened twice: as the gateway that it has been before, and
+ * as the node of a pod to which another gateway has translated them.  Both are
+ * answered from the same address to the same one; where the latter is found,
+ * answers go back untranslated for as long as they keep it alive.  So all of
+ * them are forgotten. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,6 +106,11 @@ void stale_set_node_ips(struct stale *, const struct ip *, size_t n);
 /* The address that connections to other clusters get as their source, or "::"
  * if they get none here. */
 void stale_set_source(struct stale *, const struct ip *);
+
+/* Returns true once after this node has become the gateway to other clusters;
+ * then stale_note_peer() is due with the gateways of each. */
+bool stale_has_taken_over(struct stale *);
+void stale_note_peer(struct stale *, const struct ip *);
 
 /* To be called once, when all Service ports are known for the first time and
  * nothing has been removed yet: finds out what has gone while the daemon was
