@@ -288,7 +288,7 @@ def test_kills_while_gateways_move(clusters, far):
 
     with traffic(web, client, 4, slowness()) as clients, web.client(
             client, "hold", 4, proto="udp", interval=0.005,
-            timeout=0.3) as held:
+            timeout=0.3 * slowness()) as held:
         Kills(clusters, [move]).run(20)
         for name, cluster in clusters.clusters.items():
             clusters.set_gateway(name, cluster.nodes[0])

@@ -87,7 +87,7 @@ def test_m3_a_gateways_address_changes(clusters, far, name):
     old = node.of(4)
     node.ip("addr", "add", address + "/24", "dev", node.link)
     try:
-        with several(web, pods, "hold", proto="udp", timeout=0.3,
+        with several(web, pods, "hold", proto="udp", timeout=0.3 * slowness(),
                      concurrency=4) as udp, \
                 several(web, pods, "hold", timeout=5 * slowness(),
                         concurrency=4) as tcp:
