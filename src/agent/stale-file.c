@@ -102,6 +102,12 @@ replace_file(const char *path, const char *text)
     return error;
 }
 
+bool
+stale_is_unsaved(const struct stale *st)
+{
+    return st->unsaved && st->adopted && st->path;
+}
+
 void
 stale_save(struct stale *st)
 {
@@ -110,7 +116,7 @@ stale_save(struct stale *st)
     const struct job *job;
     int error = 0;
 
-    if (!st->unsaved || !st->adopted || !st->path) {
+    if (!stale_is_unsaved(st)) {
         return;
     }
     st->unsaved = false;

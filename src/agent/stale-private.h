@@ -144,6 +144,9 @@ uint32_t stale_hash_claim(enum ip_family, enum proto, const struct addr *);
 /* Adds what was due when a predecessor ended. */
 void stale_load(struct stale *);
 
+/* True if stale_save() has something to do. */
+bool stale_is_unsaved(const struct stale *);
+
 /* stale-pass.c */
 /* Would 'job' ask for anything? */
 bool stale_job_is_void(const struct stale *, const struct job *);

@@ -58,4 +58,7 @@ stale_wait(const struct stale *st)
     if (!st->sent_us && next_ms != LLONG_MAX) {
         poll_timer_wait_until(next_ms);
     }
+    if (stale_is_unsaved(st)) {
+        poll_immediate_wake();
+    }
 }

@@ -2,6 +2,7 @@
 """When the daemon tells the switch to forget connections, and what it does if
 that fails.  (tests/system/test_stale.py has real connections.)"""
 import ipaddress
+import pathlib
 
 import pytest
 
@@ -40,9 +41,13 @@ def wire(text):
 
 
 def wait_quiet(rig):
-    """Waits until nothing is to be forgotten any more."""
+    """Waits until nothing is to be forgotten any more, and nothing says so to
+    the next daemon."""
+    directory = pathlib.Path(rig.config["ovsRunDir"])
     wait_for(lambda: "0 changes wait, 0 are in passes"
              in rig.daemon.appctl("sync"), 10, "the last pass", rig)
+    wait_for(lambda: not list(directory.glob("*.ofproxyd-stale*")), 2,
+             "the file's end", rig)
 
 
 @pytest.fixture(name="started")
@@ -150,8 +155,6 @@ def test_b20_what_has_to_go_is_not_forgotten_with_the_daemon(started, gone, hard
     assert len(flushes(rig)) == 16
     named = [VIP, OLD] if gone == "endpoint" else [VIP]
     assert all(wire(a) in m.data for m in flushes(rig) for a in named)
-    wait_for(lambda: not list((rig.dir / "run").glob("*.ofproxyd-stale")), 10,
-             "nothing to be remembered", rig)
     rig.shim.clear()
     rig.daemon.restart(hard)
     rig.wait_settled()
