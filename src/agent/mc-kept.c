@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "ofproxyd/flow/cookie.h"
+#include "ofproxyd/pipeline/tables.h"
 
 struct search {
     struct fout gateway; /* What a gateway has. */
@@ -55,6 +56,24 @@ mc_kept_take(struct fout *kept, struct flowtab *flowtab,
     want(kept, flowtab);
     fout_clear(&s.gateway);
     free(s.gateway.items);
+}
+
+bool
+mc_kept_lead_away(const struct fout *kept)
+{
+    bool away = false;
+
+    for (size_t i = 0; i < kept->n; i++) {
+        const struct fitem *item = kept->items[i];
+
+        if (cookie_category(fitem_cookie(item)) == COOKIE_MULTICLUSTER) {
+            if (fitem_table(item) == PIPE_T_CLASSIFIER) {
+                return false; /* Only a gateway has these. */
+            }
+            away = true;
+        }
+    }
+    return away;
 }
 
 bool

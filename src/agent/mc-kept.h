@@ -17,6 +17,10 @@
 void mc_kept_take(struct fout *kept, struct flowtab *,
                   const struct pipe_node *node);
 
+/* True if there are flows of a regular node: from one that is the gateway now
+ * they would lead to the gateway of before, which sends all back. */
+bool mc_kept_lead_away(const struct fout *kept);
+
 /* Returns true if anything was kept, which is no longer. */
 bool mc_kept_release(struct fout *kept, struct flowtab *);
 

@@ -24,6 +24,9 @@ VLOG_DEFINE_THIS_MODULE(multicluster);
 
 static const char this_cluster[] = "this cluster";
 
+/* A cluster set has fewer. */
+#define MAX_CLUSTERS 1000
+
 /* Lines about what is left out: there may be thousands of networks. */
 #define MAX_PROBLEMS 50
 
@@ -50,6 +53,8 @@ struct mc {
     uint64_t gateways_seqno, clusters_seqno, nodes_seqno;
     uint64_t flaws_seqno, svccidrs_seqno;
     struct netset nodes; /* Their networks; the names are of the past. */
+    bool leads_here;     /* A tunnel to the gateway would end here, and begin
+                          * again. */
 
     struct picture now;
     uint64_t seqno;
@@ -158,9 +163,7 @@ choose_gateway(const struct mc *mc, struct picture *p)
     p->role = !strcmp(gw->meta.name, model_node_name(mc->model))
                   ? PIPE_MC_GATEWAY
                   : PIPE_MC_REGULAR;
-    if (p->role == PIPE_MC_REGULAR
-        && node_has_address(model_own_node(mc->model), &p->internal_ip)) {
-        /* A tunnel to there would end here, and begin again. */
+    if (p->role == PIPE_MC_REGULAR && mc->leads_here) {
         p->internal_ip = (struct ip){ .in6 = in6addr_any };
         ds_put_format(&p->problems,
                       "Gateway %s: its internalIP is this node's own\n",
@@ -434,6 +437,13 @@ make_picture(const struct mc *mc, struct picture *p)
     ds_init(&p->problems);
     choose_gateway(mc, p);
     push_own_gateways(&pass);
+    if (n > MAX_CLUSTERS) {
+        ds_put_format(&p->problems,
+                      "of %" PRIuSIZE " ClusterInfoImports only the %d oldest "
+                      "are used\n",
+                      n, MAX_CLUSTERS);
+        n = MAX_CLUSTERS;
+    }
     p->clusters = xmalloc(MAX(n, 1) * sizeof *p->clusters);
     for (size_t i = 0; i < n; i++) {
         add_cluster(&pass, CONTAINER_OF(metas[i], struct mc_cluster, meta));
@@ -485,18 +495,23 @@ keep_rendered(const struct picture *old, struct picture *new)
     }
 }
 
-/* Returns true if Nodes have other networks than before. */
+/* Returns true if Nodes have other networks than before, or this one has
+ * become, or is no longer, where the Gateway's internalIP leads to. */
 static bool
 read_nodes(struct mc *mc)
 {
+    const struct mc_gateway *gw = find_gateway(mc);
     struct netset now = NETSET_INIT;
+    bool leads_here =
+        gw && node_has_address(model_own_node(mc->model), &gw->internal_ip);
     bool changed;
 
     svccidrs_push_nodes(mc->svccidrs, &now);
     netset_compact(&now);
-    changed = !netset_equals(&mc->nodes, &now);
+    changed = !netset_equals(&mc->nodes, &now) || leads_here != mc->leads_here;
     netset_clear(&mc->nodes);
     mc->nodes = now;
+    mc->leads_here = leads_here;
     mc->nodes_seqno = model_nodes_seqno(mc->model);
     return changed;
 }
@@ -689,7 +704,8 @@ mc_render(struct mc *mc, const struct pipe_node *node)
         mc->internal_ip = mc->now.internal_ip;
         changed = want_clusters(mc, all) > 0;
     }
-    if (is_known(mc)) {
+    if (is_known(mc)
+        || (mc->now.role == PIPE_MC_GATEWAY && mc_kept_lead_away(&mc->kept))) {
         changed |= mc_kept_release(&mc->kept, mc->flowtab);
     }
     return changed;
@@ -758,43 +774,4 @@ mc_for_each(const struct mc *mc, void (*cb)(const struct mc_peer *, void *aux),
     for (size_t i = 0; i < mc->now.n_clusters; i++) {
         cb(&mc->now.clusters[i], aux);
     }
-}
-
-void
-mc_format_peer(const struct mc_peer *c, struct ds *ds)
-{
-    char buf[CIDR_STRLEN];
-
-    ds_put_format(ds, "  %s (%s):", c->name, c->cluster_id);
-    for (size_t i = 0; i < c->n_cidrs; i++) {
-        ds_put_format(ds, " %s", cidr_to_string(&c->cidrs[i], buf));
-    }
-    ds_put_cstr(ds, c->n_cidrs ? "" : " no network,");
-    ds_put_cstr(ds, c->n_gateways ? " by" : " no gateway");
-    for (size_t i = 0; i < c->n_gateways; i++) {
-        ds_put_format(ds, " %s", ip_to_string(&c->gateways[i], buf));
-    }
-    ds_put_format(ds, ", id %" PRIu32 "\n", c->object_id);
-}
-
-void
-mc_format_role(const struct mc_state *state, struct ds *ds)
-{
-    static const char *const roles[] = {
-        [PIPE_MC_NONE] = "no gateway",
-        [PIPE_MC_REGULAR] = "regular node",
-        [PIPE_MC_GATEWAY] = "gateway",
-    };
-    char buf[IP_STRLEN];
-
-    ds_put_format(ds, "multicluster: %s", roles[state->role]);
-    if (state->gateway) {
-        ds_put_format(ds, "; Gateway %s, for other clusters %s",
-                      state->gateway, ip_to_string(&state->gateway_ip, buf));
-        if (!ip_is_none(&state->internal_ip)) {
-            ds_put_format(ds, ", for nodes %s",
-                          ip_to_string(&state->internal_ip, buf));
-        }
-    }
-    ds_put_format(ds, ", other clusters: %" PRIuSIZE "\n", state->n_clusters);
 }

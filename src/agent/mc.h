@@ -57,8 +57,8 @@ bool mc_render(struct mc *, const struct pipe_node *node);
  * mc_render(). */
 void mc_adopt(struct mc *, const struct pipe_node *node);
 
-/* Returns the ID of the cluster that an owner in the flow table stands for, or
- * NULL. */
+/* Returns the name of the ClusterInfoImport that an owner in the flow table
+ * stands for, or NULL. */
 const char *mc_find_owner(const struct mc *, uint64_t owner);
 
 /* Returns the ID of the other cluster in one of whose networks 'ip' is, or
@@ -97,7 +97,7 @@ struct mc_state {
 /* Returns false without multicluster. */
 bool mc_get_state(const struct mc *, struct mc_state *ret);
 
-/* Appends the role, in one line; another cluster, in one line. */
+/* mctext.c: append the role, in one line; another cluster, in one line. */
 void mc_format_role(const struct mc_state *, struct ds *);
 void mc_format_peer(const struct mc_peer *, struct ds *);
 

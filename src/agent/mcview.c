@@ -50,6 +50,27 @@ has_address(const struct node *node, const struct ip *ip)
     return false;
 }
 
+/* What can't be read may be there. */
+static void
+tell_absence(const struct view *v)
+{
+    const struct model *model = v->agent->model;
+    const char *ns = agent_multicluster_ns(v->agent->cfg);
+
+    if (!v->state.gateway && model_kind_known(model, MODEL_MC_GATEWAYS)) {
+        ds_put_format(v->ds,
+                      "  no Gateway in namespace %s: nothing is "
+                      "exchanged with other clusters\n",
+                      ns);
+    }
+    if (!v->state.n_clusters && model_kind_known(model, MODEL_MC_CLUSTERS)) {
+        ds_put_format(v->ds,
+                      "  no ClusterInfoImport in namespace %s: no "
+                      "other cluster is known\n",
+                      ns);
+    }
+}
+
 /* An address that isn't the Node's may still lead there, by way of a
  * translation, say: it is named, and used. */
 static void
@@ -61,10 +82,6 @@ tell_gateway(const struct view *v)
     char ip[IP_STRLEN];
 
     if (!s->gateway) {
-        ds_put_format(v->ds,
-                      "  no Gateway in namespace %s: nothing is "
-                      "exchanged with other clusters\n",
-                      agent_multicluster_ns(v->agent->cfg));
         return;
     } else if (!node) {
         ds_put_format(v->ds, "  there is no Node %s, that the Gateway names\n",
@@ -75,7 +92,7 @@ tell_gateway(const struct view *v)
         ds_put_format(v->ds, "  gatewayIP %s is no address of Node %s\n",
                       ip_to_string(&s->gateway_ip, ip), s->gateway);
     }
-    if (!has_address(node, &s->internal_ip)) {
+    if (!ip_is_none(&s->internal_ip) && !has_address(node, &s->internal_ip)) {
         ds_put_format(v->ds, "  internalIP %s is no address of Node %s\n",
                       ip_to_string(&s->internal_ip, ip), s->gateway);
     }
@@ -93,12 +110,7 @@ tell_flaws(const struct view *v)
                            "ClusterInfoImports have been listed\n");
     }
     tell_gateway(v);
-    if (!v->state.n_clusters) {
-        ds_put_format(v->ds,
-                      "  no ClusterInfoImport in namespace %s: no "
-                      "other cluster is known\n",
-                      agent_multicluster_ns(a->cfg));
-    }
+    tell_absence(v);
     if (!ovsdb_state(a->ovsdb)->tunnel_ofport) {
         ds_put_cstr(v->ds, "  the bridge has no tunnel port\n");
     }

@@ -8,6 +8,8 @@
 
 #include "decode-part.h"
 
+#include <ctype.h>
+
 #include <util.h>
 
 /* Gateway. */
@@ -38,12 +40,21 @@ struct cluster_reader {
     bool has_service_cidr;
 };
 
+/* Its own cluster has chosen it, and terminals here will show it. */
 static void
 read_cluster_id(struct jcur *c, void *reader_)
 {
     struct cluster_reader *r = reader_;
+    const char *at = jcur_here(c);
+    const char *id = jcur_text(c, DECODE_NAME_MAX);
 
-    r->cluster->cluster_id = jcur_text(c, DECODE_NAME_MAX);
+    for (const char *p = id; *p; p++) {
+        if (!isgraph((unsigned char) *p)) {
+            jcur_mismatch(c, at, "letters, digits and signs");
+            return;
+        }
+    }
+    r->cluster->cluster_id = id;
 }
 
 static void

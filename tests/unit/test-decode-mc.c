@@ -64,6 +64,12 @@ multicluster_cluster_has_networks_and_gateways(void **state OVS_UNUSED)
     check_mc(MODEL_MC_CLUSTERS, "\"spec\":{\"serviceCIDR\":\"10.97.0.0/16\"}",
              "error: ClusterInfoImport mc/a: spec.gatewayInfos: is "
              "missing");
+    check_mc(MODEL_MC_CLUSTERS,
+             "\"spec\":{\"clusterID\":\"west\\u001b[2J\",\"serviceCIDR\":"
+             "\"10.97.0.0/16\",\"gatewayInfos\":[{\"gatewayIP\":"
+             "\"192.0.2.21\"}]}",
+             "error: ClusterInfoImport mc/a: spec.clusterID: found "
+             "\"west\\u001b[2J\", want letters, digits and signs");
 }
 
 /* A switch takes a second and more to forget what has thousands of flows. */

@@ -461,6 +461,15 @@ no_tunnel_leads_to_this_node(void **state)
     assert_int_equal(render(f), 0);
     put_gateway(f, "n2", 1, "203.0.113.1", "192.0.2.12");
     assert_int_equal(n_to(f, "192.0.2.12->tun_dst"), 2);
+
+    /* It gets the address, and gives it away, while the other has it, too. */
+    put_named_node(f, "n2", "192.0.2.12", "10.10.2.0/24");
+    assert_int_equal(n_to(f, "192.0.2.12->tun_dst"), 2);
+    put_named_node(f, "n3", "192.0.2.11", "10.10.3.0/24");
+    put_named_node(f, "n1", "192.0.2.12", "10.10.1.0/24");
+    assert_int_equal(n_to(f, ""), 0);
+    put_named_node(f, "n1", "192.0.2.11", "10.10.1.0/24");
+    assert_int_equal(n_to(f, "192.0.2.12->tun_dst"), 2);
 }
 
 static void
@@ -615,6 +624,29 @@ few_of_many_problems_are_said(void **state)
     assert_non_null(strstr(mc_state.problems, "\nand 150 more\n"));
 }
 
+static void
+the_oldest_of_too_many_clusters_are_used(void **state)
+{
+    struct fixture *f = *state;
+    struct mc_state mc_state;
+    char name[16], net[CIDR_STRLEN];
+    struct ip last = ip("10.103.231.1"), one_more = ip("10.103.232.1");
+
+    for (int i = 0; i <= 1000; i++) {
+        snprintf(name, sizeof name, "c%04d", 1000 - i);
+        snprintf(net, sizeof net, "10.%d.%d.0/24", 100 + i / 256, i % 256);
+        put_cluster(f, name, i, net, net);
+    }
+    svccidrs_run(f->sc, &f->uplink);
+    mc_run(f->mc);
+    assert_true(mc_get_state(f->mc, &mc_state));
+    assert_int_equal(mc_state.n_clusters, 1000);
+    assert_string_equal(mc_state.problems, "of 1001 ClusterInfoImports only "
+                                           "the 1000 oldest are used\n");
+    assert_non_null(mc_find_network(f->mc, &last));
+    assert_null(mc_find_network(f->mc, &one_more));
+}
+
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 
 int
@@ -634,6 +666,7 @@ main(void)
         TEST(changes_that_do_not_matter_change_nothing),
         TEST(a_clusters_networks_may_hold_each_other),
         TEST(few_of_many_problems_are_said),
+        TEST(the_oldest_of_too_many_clusters_are_used),
     };
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
