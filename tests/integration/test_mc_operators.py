@@ -100,6 +100,19 @@ def test_what_is_wrong_with_the_gateway_is_told(rig):
         "192.0.2.12"), 10, "the address", rig)
     lines = clusters(rig)
     assert lines[1].startswith("  west (west): "), lines
+    # The other one has addresses of both families.
+    rig.daemon.allow("its internalIP is this node's own")
+    rig.api.apply(objects.node("n2", ["10.10.2.0/24"],
+                               ["192.0.2.12", "2001:db8::12"]))
+    rig.api.apply({**other, "gatewayIP": "192.0.2.12",
+                   "internalIP": NODE_IP})
+    await_flaw(rig, "  Gateway n2: its internalIP is this node's own")
+    assert "is no address of Node" not in "\n".join(clusters(rig))
+    rig.api.apply({**other, "gatewayIP": "192.0.2.12",
+                   "internalIP": "192.0.2.12"})
+    wait_for(lambda: len(clusters(rig)) == len(lines), 10, "the address",
+             rig)
+    lines = clusters(rig)
     assert lines[2].endswith("; received: counted by the gateway only")
 
 
@@ -145,7 +158,9 @@ def test_objects_that_cannot_be_read_are_told(tmp_path, there):
                  "both kinds", rig)
         text = "\n".join(clusters(rig))
         assert ("cannot list" if there else "404") in text, text
-        assert "  no Gateway in namespace multicluster" in text
+        for kind in ("Gateway", "ClusterInfoImport"):
+            assert ("  no %s in namespace multicluster: " % kind
+                    in text) != there, text
 
 
 def test_without_multicluster_that_is_told(tmp_path):

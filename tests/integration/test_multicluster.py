@@ -174,7 +174,7 @@ def test_pod_networks_if_switched_on(tmp_path):
 def test_what_is_for_no_known_cluster_goes_no_further(mc, gw):
     """Where one has left, others send to it for a while; back in the tunnel
     by which it came it would come to this node, for ever.  A regular node
-    leaves it to the gateway.  Nor may a pod send into the tunnel by the MAC
+    leaves it to its gateway.  Nor may a pod send into the tunnel by the MAC
     address alone."""
     if gw is not ME:
         mc.api.delete("gateways", NAMESPACE, ME[0])
@@ -182,20 +182,24 @@ def test_what_is_for_no_known_cluster_goes_no_further(mc, gw):
     check(mc, gw, of(WEST))
     mc.add_pod("p0", ["10.10.1.5"], 5)
     mc.wait_settled()
-    for start in (
-            "in_port=%d,tcp,tun_src=203.0.113.21,tun_dst=192.0.2.11,"
-            "nw_src=203.0.113.21" % mcnode.TUNNEL,
-            "in_port=5,tcp,dl_src=%s,nw_src=10.10.1.5" % pod_mac("10.10.1.5")):
-        relays = gw is not ME and "tun_src" in start
-        for address, ends in (("10.97.0.9", "1"),
-                              ("10.99.0.9", "1" if relays else "drop")):
+    known, unknown = "10.97.0.9", "10.99.0.9"
+    for start, dropped in (
+            ("in_port=%d,tcp,tun_src=203.0.113.21,tun_dst=192.0.2.11,"
+             "nw_src=203.0.113.21" % mcnode.TUNNEL,
+             [unknown] if gw is ME else []),
+            ("in_port=5,tcp,dl_src=%s,nw_src=10.10.1.5"
+             % pod_mac("10.10.1.5"), [unknown])):
+        for address in known, unknown:
             text = mc.switch.trace(
                 "%s,dl_dst=%s,nw_dst=%s,nw_ttl=64,tp_src=1024,tp_dst=80"
                 % (start, MC_MAC, address))
             found = re.findall(r"Datapath actions: (?:\S+,)?(\S+)", text)
-            assert found[-1] == ends, text
-            assert ends == "drop" or "set_field:%s->tun_dst" % (
-                WEST[1][0] if gw is ME else gw[2]) in text, text
+            if address in dropped:
+                assert found[-1] == "drop", text
+            else:
+                assert found[-1] == "1", text
+                assert "set_field:%s->tun_dst" % (
+                    WEST[1][0] if gw is ME else gw[2]) in text, text
 
 
 # Changes.
@@ -517,11 +521,71 @@ def test_a_restart_while_the_kinds_cant_be_listed(tmp_path, fault, gw):
         rig.check_quiet()
 
 
+@pytest.mark.parametrize("was", [ME, OTHER], ids=["gateway", "regular"])
+def test_the_gateway_restarts_while_clusters_cant_be_listed(tmp_path, was):
+    """What it had for them stays, unless it is of the time when another node
+    was the gateway: that would send all back, until its TTL ends."""
+    with make_rig(tmp_path / "rig", objs=[
+            gateway(*was), cluster_info(*WEST)]) as rig:
+        rig.api.apply_all(rig.objs)
+        rig.start_daemon()
+        check(rig, was, of(WEST))
+        rig.daemon.allow(r"\|kube\|WARN\|clusterinfoimports: list")
+        rig.daemon.kill()
+        with rig.api.batch():
+            rig.api.delete("gateways", NAMESPACE, was[0])
+            rig.api.apply(gateway(*ME))
+        rig.api.forbid("clusterinfoimports", "list")
+        rig.daemon.start()
+        want = wanted(rig, ME, [of(WEST)] if was is ME else [])
+        wait_for(lambda: mcnode.flows(rig.switch) == want and (
+            "flows that were there stay" in rig.daemon.appctl("sync")) == (
+                was is ME) and rig.daemon.in_sync(), 10,
+                 "the flows of the gateway", rig)
+        rig.check_quiet()
+
+
+def test_without_the_feature_all_goes(tmp_path):
+    """It is switched off, and ofproxyd started again."""
+    with make_rig(tmp_path / "rig", objs=[
+            gateway(*ME), cluster_info(*WEST)]) as rig:
+        rig.api.apply_all(rig.objs)
+        rig.start_daemon()
+        check(rig, ME, of(WEST))
+        rig.daemon.terminate()
+        rig.config = {k: v for k, v in rig.config.items() if k not in ON}
+        rig.n_watches = 4
+        rig.daemon.write_config(**rig.config)
+        rig.start_daemon()
+        check(rig, None)
+        rig.check_quiet()
+
+
+@pytest.mark.parametrize("own", ["antrea", None])
+def test_the_namespace_is_the_agents_unless_it_is_named(
+        tmp_path, monkeypatch, own):
+    """And kube-system if that isn't known; objects of other namespaces are
+    not looked at."""
+    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+    if own:
+        monkeypatch.setenv("POD_NAMESPACE", own)
+    config = {**ON, "multicluster": {"enableGateway": True}}
+    with make_rig(tmp_path / "rig", config=config) as rig:
+        rig.api.apply_all(rig.objs)
+        for obj in (gateway(*ME), cluster_info(*WEST)):
+            rig.api.apply({**obj, "metadata": {
+                **obj["metadata"], "namespace": own or "kube-system"}})
+        rig.api.apply_all([gateway(*OTHER, created="2001-01-01T00:00:00Z"),
+                           cluster_info(*NORTH)])
+        rig.start_daemon()
+        check(rig, ME, of(WEST))
+        rig.check_quiet()
+
+
 def test_a_switch_that_has_lost_all_gets_all_again(mc):
     """In Antrea flows to pods of the gateway are missing then (M1)."""
     check(mc, ME, of(WEST))
-    mc.daemon.allow(r"\|ofconn\|WARN\|.*: connection given up",
-                    r"\|ofconn\|WARN\|.*: can't connect")
+    mc.daemon.allow(r"\|ofconn\|WARN\|.*: (connection given up|can't connect)")
     mc.switch.restart()
     check(mc, ME, of(WEST))
     mc.shim.cut()
