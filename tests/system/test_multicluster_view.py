@@ -110,19 +110,28 @@ def test_gateways_count_the_same(clusters):
     settle(clusters, web, client,
            names(*(n.pods[0] for n in clusters.west.nodes)))
 
+    def read_anew():
+        """The counters, once they have been read after now."""
+        began = time.monotonic()
+        wait_for(lambda: all(age(m) + 0.1 < time.monotonic() - began
+                             for m in gateways), 30, "a reading")
+        return [counts(m) for m in gateways]
+
+    def is_quiet():
+        before.append(read_anew())
+        return before[-1:] == before[-2:-1]
+
     def age(member):
         return float(re.search(r"counted ([0-9.]+) s ago", ctl.output(
             member, "clusters")).group(1))
 
     def agree():
         east, west = ([b - a for a, b in zip(*pair)]
-                      for pair in zip(before, [counts(m) for m in gateways]))
+                      for pair in zip(before[-1], [counts(m) for m in gateways]))
         seen.append((east, west))
         return east == west[2:] + west[:2] and east[0] >= 60
 
-    quiet = time.monotonic()
-    wait_for(lambda: all(age(m) + 0.5 < time.monotonic() - quiet
-                         for m in gateways), 30, "a reading since then")
-    before, seen = [counts(m) for m in gateways], []
+    before, seen = [], []
+    wait_for(is_quiet, 60, "no traffic", lambda: str(before))
     assert web.ask(client, 4, 20)["n"] == 20
-    wait_for(agree, 40, "equal counters", lambda: "%s %s" % (before, seen))
+    wait_for(agree, 40, "equal counters", lambda: "%s %s" % (before[-1], seen))

@@ -356,6 +356,27 @@ bad_cidrs_are_refused(void **state OVS_UNUSED)
 }
 
 static void
+only_equal_cidrs_are_equal(void **state OVS_UNUSED)
+{
+    struct cidr a[] = { parsed_cidr("10.10.1.0/24"), parsed_cidr("::/0") };
+    struct cidr c[] = { a[0], parsed_cidr("::/1") };
+    struct cidr d[] = { parsed_cidr("10.10.1.1/24"), a[1] };
+    struct cidr b[2];
+
+    /* Whatever is behind them. */
+    memset(b, 0xaa, sizeof b);
+    for (size_t i = 0; i < ARRAY_SIZE(a); i++) {
+        b[i].ip = a[i].ip;
+        b[i].plen = a[i].plen;
+    }
+    assert_true(cidrs_equal(a, 2, b, 2));
+    assert_true(cidrs_equal(a, 0, NULL, 0));
+    assert_false(cidrs_equal(a, 2, b, 1));
+    assert_false(cidrs_equal(a, 2, c, 2));
+    assert_false(cidrs_equal(a, 2, d, 2));
+}
+
+static void
 cidr_contains_its_addresses_and_no_others(void **state OVS_UNUSED)
 {
     static const struct {
@@ -427,6 +448,7 @@ main(void)
         cmocka_unit_test(link_local_networks_are_found),
         cmocka_unit_test(good_cidrs_are_read_and_written),
         cmocka_unit_test(bad_cidrs_are_refused),
+        cmocka_unit_test(only_equal_cidrs_are_equal),
         cmocka_unit_test(cidr_contains_its_addresses_and_no_others),
         cmocka_unit_test(host_counts_from_the_network_address),
     };
