@@ -219,7 +219,8 @@ def test_a_dead_gateway_is_replaced(clusters, name):
     client = clusters.east.nodes[1].pods[1]
     clusters.settle(web, client)
     expect_trouble(old)
-    with several(web, [client], "hold", proto="udp", timeout=0.2) as held:
+    with several(web, [client], "hold", proto="udp",
+                 timeout=0.2 * slowness()) as held:
         kill_node(old)
         assert not web.ask(client, 4, 3, timeout=0.2)["n"]
         clusters.set_gateway(name, new.node)
