@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The clean-up's parts in order: first the bridge, since the routes that lead
- * there go with the gateway port; then what is left on the host. */
+/* The clean-up's parts in order: first the packet rules, so that nothing is
+ * led to a bridge without flows while another proxy's rules could serve it;
+ * then the bridge, since the routes that lead there go with the gateway port;
+ * then what is left on the host. */
 
 #include "ofproxyd/agent/cleanup.h"
 
@@ -96,9 +98,9 @@ cleanup_run(const struct cfg *cfg, struct cleanup_report *r)
     struct err err;
     int error = 0;
 
+    error = note(r, error, rules_cleanup(&r->done, &err), &err);
     error = note(r, error, clean_switch(cfg, r, &err), &err);
     clean_file(cfg, r);
-    error = note(r, error, rules_cleanup(&r->done, &err), &err);
     error =
         note(r, error,
              host_cleanup(cfg->host_gateway, &r->done, &r->left, &err), &err);
