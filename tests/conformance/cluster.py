@@ -15,9 +15,11 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 PREFIX = "kl-"
+STATE = "/run/kubelab"          # Short, for sockets; in memory, for etcd.
 UNDERLAY = "172.31.0.", "fd00:31::"
 INFRA = 10                      # Host part; the nodes' begin with 11.
 CLUSTER_CIDRS = "10.244.0.0/16", "fd00:10:244::/48"
@@ -34,6 +36,26 @@ def sh(*argv, **options):
     if done.returncode:
         raise RuntimeError("%s: %s" % (" ".join(argv), done.stderr.strip()))
     return done.stdout
+
+
+def isolate():
+    """Starts this program anew as the first process of namespaces of its own;
+    the kernel ends what is in them when it ends."""
+    if os.getpid() != 1:
+        os.execvp("unshare", ["unshare", "--mount", "--net", "--pid", "--fork",
+                              "--kill-child", "--mount-proc", sys.executable,
+                              *sys.argv])
+    sh("mount", "-t", "tmpfs", "tmpfs", "/run")
+    os.mkdir(STATE)
+
+
+def build():
+    """The directory of the programs; this one ends if they can't be built."""
+    built = subprocess.run([pathlib.Path(__file__).parent / "build"],
+                           check=False, stdout=subprocess.PIPE, text=True)
+    if built.returncode:
+        sys.exit(built.returncode)
+    return built.stdout.strip()
 
 
 def in_ns(name, *argv):
@@ -61,13 +83,13 @@ class Node:
 
 
 class Cluster:
-    """'programs' is what ./build has printed; 'state' is a short path, for
-    sockets; 'logs' keeps what each process says; 'proxy' is the program run
-    on each node, see README.md for its environment."""
+    """'programs' is what build() has returned; 'logs' keeps what each process
+    says; 'proxy' is the program run on each node, see README.md for its
+    environment."""
 
-    def __init__(self, programs, state, logs, proxy):
+    def __init__(self, programs, logs, proxy):
         self.programs, self.proxy = pathlib.Path(programs), proxy
-        self.state, self.logs = pathlib.Path(state), pathlib.Path(logs)
+        self.state, self.logs = pathlib.Path(STATE), pathlib.Path(logs)
         self.kubeconfig = self.state / "pki" / "kubeconfig"
         self.processes = {}
         self.nodes, self.infra, self.families = [], [], 1
@@ -150,7 +172,7 @@ class Cluster:
                          "{.status.conditions[?(@.type=='Ready')].status}")
             for node in self.nodes))
         for node in self.nodes:
-            self.start_proxy(node)
+            self.start_proxy(node, self.proxy)
         self.wait("service account", lambda: self.answers(
             "default", "get", "serviceaccount", "-o", "name"))
 
@@ -162,7 +184,7 @@ class Cluster:
     def stop(self):
         """Ends the proxies in order; the kernel ends the rest."""
         for node in self.nodes:
-            self.end("proxy-" + node.name)
+            self.end_proxy(node, self.proxy)
 
     def make_underlay(self):
         """All network namespaces, and the addresses in them."""
@@ -296,15 +318,19 @@ class Cluster:
             "--bin-dir=%s" % self.programs, "--ovs-run-dir=%s" % node.ovs,
             "--cluster-dns=" + DNS_VIP])
 
-    def start_proxy(self, node):
-        """The program under test, on one node."""
-        self.spawn("proxy-" + node.name, node.name, [self.proxy],
+    def start_proxy(self, node, proxy):
+        """A program that serves Services, on one node."""
+        self.spawn("%s-%s" % (proxy.name, node.name), node.name, [proxy],
                    KUBECONFIG=str(self.kubeconfig), NODE_NAME=node.name,
                    NODE_IP=node.ips[0], POD_CIDR=node.pod_cidrs[0],
                    NODES=str(len(self.nodes)), NODE_DIR=str(node.dir),
                    OVS_RUNDIR=str(node.ovs), PROGRAMS=str(self.programs),
                    CLUSTER_CIDR=",".join(CLUSTER_CIDRS[:self.families]),
                    SERVICE_CIDR=",".join(SERVICE_CIDRS[:self.families]))
+
+    def end_proxy(self, node, proxy):
+        """Ends it; its exit status."""
+        return self.end("%s-%s" % (proxy.name, node.name))
 
     def dns_objects(self):
         """The Service of the cluster's DNS."""

@@ -145,7 +145,8 @@ class Count:
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._began = time.monotonic()
+        self._began = self._last = time.monotonic()
+        self._gap = 0
         self.answers = collections.Counter()
         self.failures = []
         self.n_failures = 0
@@ -157,6 +158,8 @@ class Count:
         """Counts an answer: "NAME ADDRESS PORT ..."."""
         words = text.split()
         with self._lock:
+            now = time.monotonic()
+            self._gap, self._last = max(self._gap, now - self._last), now
             self.answers[words[0]] += 1
             self.sources.add(words[1])
             self.latencies.append(seconds)
@@ -175,8 +178,10 @@ class Count:
                     "at": round(time.monotonic() - self._began, 3)})
 
     def result(self):
-        """All of it, for JSON; times in seconds."""
+        """All of it, for JSON; times in seconds.  'gap' is the longest one
+        without an answer."""
         with self._lock:
+            now = time.monotonic()
             times = sorted(self.latencies)
 
             def quantile(q):
@@ -188,8 +193,8 @@ class Count:
                     "sources": sorted(self.sources),
                     "p50": quantile(0.5), "p99": quantile(0.99),
                     "max": quantile(1),
-                    "began": self._began,
-                    "seconds": time.monotonic() - self._began}
+                    "gap": max(self._gap, now - self._last),
+                    "began": self._began, "seconds": now - self._began}
 
 
 def _socket(options):
@@ -345,8 +350,9 @@ def ask(options):
     threads = [threading.Thread(target=LOOPS[options.command],
                                 args=(options, count, pace))
                for _ in range(options.concurrency)]
-    for thread in threads:
+    for thread in threads:      # Not all in step.
         thread.start()
+        pace.stop.wait(options.interval / options.concurrency)
     while (any(t.is_alive() for t in threads) and not count.latencies
            and not count.n_failures):
         time.sleep(0.001)
