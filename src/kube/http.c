@@ -408,6 +408,10 @@ finish(struct http_req *req, CURLcode code)
 
 /* A request's start. */
 
+/* Bytes that libcurl reads at a time.  It does so up to 100 times before it
+ * comes back, and what is packed may have twenty times the size. */
+#define READ_SIZE 1024L
+
 /* Marks the sockets of libcurl. */
 static int
 sockopt_cb(void *aux OVS_UNUSED, curl_socket_t fd,
@@ -433,6 +437,8 @@ set_transport(CURL *easy)
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
                      (long) CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, READ_SIZE);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) HTTP_CONNECT_MS);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_IDLE_S);

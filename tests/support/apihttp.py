@@ -62,6 +62,7 @@ class Request:
     verb: str = None
     time: float = 0
     status: int = None
+    packed: bool = False        # The answer, with gzip.
 
     def number(self, key, default=None):
         """A query parameter as an integer."""
@@ -313,9 +314,11 @@ class Connection:
         """A whole answer."""
         headers = dict(headers or {})
         accepted = request.headers.get("accept-encoding", "")
-        if "gzip" in accepted and len(body) > 128 * 1024:
+        if (self._server.packs and "gzip" in accepted
+                and len(body) > 128 * 1024):
             body = gzip.compress(body, 1)
             headers["Content-Encoding"] = "gzip"
+            request.packed = True
         if len(body) < CHUNKED_FROM and not self._wire.fault:
             headers["Content-Length"] = str(len(body))
             self._head(request, code, content_type, headers)

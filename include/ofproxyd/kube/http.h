@@ -8,7 +8,9 @@
  * doesn't stand in the way of a watch, is verified against the CA that the
  * file holds now, and carries the token that the file holds now.  The body of
  * a good answer (200 and JSON) goes to a consumer as it arrives; that of
- * anything else is kept, up to a bound, for the error message.
+ * anything else is kept, up to a bound, for the error message.  Long answers
+ * come packed (gzip) and are unpacked as they arrive: the lists of a large
+ * cluster have a twentieth of their size then.
  *
  * The work of one http_run() is bounded in time; what is left stays in the
  * socket, so that a server can't send faster than its bytes are consumed.
@@ -27,8 +29,8 @@ struct http;
 struct http_req;
 
 /* How long one http_run() may take, in microseconds, give or take the
- * consumption of one read (16 KiB, or one object that was completed by
- * it). */
+ * consumption of one read (100 KiB, packed or not, or one object that was
+ * completed by it). */
 #define HTTP_TURN_US 10000
 
 /* So much of an answer that isn't consumed is kept. */
