@@ -85,7 +85,7 @@ class Node:
 class Cluster:
     """'programs' is what build() has returned; 'logs' keeps what each process
     says; 'proxy' is the program run on each node, see README.md for its
-    environment."""
+    environment; none if it is None."""
 
     def __init__(self, programs, logs, proxy):
         self.programs, self.proxy = pathlib.Path(programs), proxy
@@ -171,7 +171,7 @@ class Cluster:
             self.answers("True", "get", "node", node.name, "-o", "jsonpath="
                          "{.status.conditions[?(@.type=='Ready')].status}")
             for node in self.nodes))
-        for node in self.nodes:
+        for node in self.nodes if self.proxy else ():
             self.start_proxy(node, self.proxy)
         self.wait("service account", lambda: self.answers(
             "default", "get", "serviceaccount", "-o", "name"))
