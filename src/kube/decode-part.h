@@ -23,9 +23,9 @@
 #define DECODE_ADDRS_MAX       16384 /* External, ingress, Node addresses... */
 #define DECODE_RANGES_MAX      65536 /* ...and source ranges. */
 #define DECODE_TAINTS_MAX      4096
-#define DECODE_POD_CIDRS_MAX   16    /* The API: 2. */
-#define DECODE_MC_CIDRS_MAX    1024  /* Pod networks of another cluster... */
-#define DECODE_MC_GATEWAYS_MAX 256   /* ...and its gateways; Antrea: 1. */
+#define DECODE_POD_CIDRS_MAX   16   /* The API: 2. */
+#define DECODE_MC_CIDRS_MAX    1024 /* Pod networks of another cluster... */
+#define DECODE_MC_GATEWAYS_MAX 256  /* ...and its gateways; Antrea: 1. */
 
 /* The top-level members that anybody reads. */
 #define DECODE_PARTS                  \
