@@ -226,6 +226,7 @@ def test_a_secret_is_found_in_a_log(tmp_path):
     for text in lines[1], "Bearer " + secrets.token("good"):
         (tmp_path / "log").write_text("sent: %s\n" % text)
         assert list(secrets.leaks(tmp_path)) == [tmp_path / "log"]
+    (tmp_path / "log").unlink()
 
 
 @pytest.mark.parametrize("confined", [True, False])
