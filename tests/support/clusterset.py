@@ -232,11 +232,11 @@ def assert_short_outage(what, clients):
 
 
 def assert_no_failures(clients):
-    """None of the questions has none."""
+    """None of the questions has none; a change may take few of them."""
     for name, client in clients.items():
         result = client.result
         assert not result["n_failures"], (name, result["failures"])
-        assert result["n"] > 10, (name, result)
+        assert result["n"] > 2, (name, result)
 
 
 def late_failures(client, when):

@@ -101,16 +101,16 @@ def test_of_overlapping_networks_the_first_is_used(clusters, far):
     east = clusters.east
     web, client = far
     late = "10.97.128.0/17"
-    with traffic(web, client) as clients:
-        east.api.apply(cluster_info("south", [ELSEWHERE], late))
-        for member in east.members:
-            wait_for(lambda d=member.daemon:
-                     "ClusterInfoImport south: %s is not used" % late
-                     in d.appctl("sync"), 10, "the flaw", member.daemon)
-        wait_network(east, late, present=False)
-    assert_no_failures(clients)
-    east.api.delete("clusterinfoimports", MC, "west")
     try:
+        with traffic(web, client) as clients:
+            east.api.apply(cluster_info("south", [ELSEWHERE], late))
+            for member in east.members:
+                wait_for(lambda d=member.daemon:
+                         "ClusterInfoImport south: %s is not used" % late
+                         in d.appctl("sync"), 10, "the flaw", member.daemon)
+            wait_network(east, late, present=False)
+        assert_no_failures(clients)
+        east.api.delete("clusterinfoimports", MC, "west")
         wait_network(east, late)
         wait_network(east, "10.97.0.0/16", present=False)
     finally:
