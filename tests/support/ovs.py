@@ -189,6 +189,12 @@ class PrivateSwitch:
         return self._run("ovs-appctl", "-t",
                          str(self.dir / "ovs-vswitchd.ctl"), *args, **more)
 
+    def wait_revalidated(self):
+        """Waits until the datapath does what the flows say: a round may have
+        begun before they did, so for the end of two."""
+        for _ in range(2):
+            self.appctl("revalidator/wait")
+
     def trace(self, flow):
         """ofproto/trace of a flow on the bridge."""
         return self.appctl("ofproto/trace", self.bridge, flow)
