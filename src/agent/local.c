@@ -290,17 +290,6 @@ keep_flow(const struct fitem *have, void *l_)
     }
 }
 
-static bool
-has_key(const struct fout *out, const struct fitem *item)
-{
-    for (size_t i = 0; i < out->n; i++) {
-        if (fitem_key_equals(out->items[i], item)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static size_t
 want_node(struct local *l)
 {
@@ -315,7 +304,7 @@ want_node(struct local *l)
 
     pipe_render_node(&l->node, &out);
     for (size_t i = 0; i < l->kept.n; i++) {
-        if (!has_key(&out, l->kept.items[i])) {
+        if (!fout_has_key(&out, l->kept.items[i])) {
             fout_add(&out, fitem_ref(l->kept.items[i]));
         }
     }

@@ -533,6 +533,17 @@ fout_add(struct fout *out, struct fitem *item)
     out->items[out->n++] = item;
 }
 
+bool
+fout_has_key(const struct fout *out, const struct fitem *item)
+{
+    for (size_t i = 0; i < out->n; i++) {
+        if (fitem_key_equals(out->items[i], item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 fout_flow(struct fout *out, const struct fitem_flow *flow)
 {

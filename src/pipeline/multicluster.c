@@ -265,17 +265,6 @@ mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
 
 /* What another daemon has left. */
 
-static bool
-has_key(const struct fout *out, const struct fitem *item)
-{
-    for (size_t i = 0; i < out->n; i++) {
-        if (fitem_key_equals(out->items[i], item)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool
 pipe_is_mc(const struct fitem *have, const struct fout *gateway)
 {
@@ -291,7 +280,8 @@ pipe_is_mc(const struct fitem *have, const struct fout *gateway)
                && fitem_priority(have) == PIPE_PRIO_HIGH;
     case COOKIE_PIPELINE:
         /* In UnSNAT it depends on a Gateway that is not known. */
-        return fitem_table(have) == PIPE_T_UNSNAT || has_key(gateway, have);
+        return fitem_table(have) == PIPE_T_UNSNAT
+               || fout_has_key(gateway, have);
     case COOKIE_POD:
     case COOKIE_SERVICE:
     case COOKIE_AFFINITY:

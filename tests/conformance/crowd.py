@@ -164,15 +164,15 @@ def objects(n_services, n_endpoints, n_nodes):
 
 def make(connect, made):
     """Makes objects by several connections; 'connect' makes one."""
-    todo, failures = queue.SimpleQueue(), []
+    waiting, failures = queue.SimpleQueue(), []
     for item in made:
-        todo.put(item)
+        waiting.put(item)
 
     def work():
         api = connect()
         try:
             while not failures:
-                api("POST", *todo.get_nowait())
+                api("POST", *waiting.get_nowait())
         except queue.Empty:
             pass
         except (OSError, RuntimeError) as error:

@@ -123,6 +123,9 @@ struct fout {
 
 /* Adds an item; takes the reference. */
 void fout_add(struct fout *, struct fitem *);
+/* True if an item is at the place of 'item': the same table, priority and
+ * match, or the same group. */
+bool fout_has_key(const struct fout *, const struct fitem *);
 void fout_flow(struct fout *, const struct fitem_flow *);
 /* As fitem_from_group(). */
 int fout_group(struct fout *, const struct ofputil_group_mod *, struct err *)
