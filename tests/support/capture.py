@@ -79,8 +79,9 @@ class Capture:
 
     @staticmethod
     def _open(link):
-        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
-                             socket.htons(packets.ETH_P_ALL))
+        # With a protocol it would take the frames of all links until it is
+        # bound.
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
         sock.bind((link, packets.ETH_P_ALL))
         sock.setblocking(False)

@@ -228,8 +228,9 @@ class Wire:
 
     def __init__(self, namespace, link="eth0"):
         def make():
-            made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
-                                 socket.htons(ETH_P_ALL))
+            # With a protocol it would take the frames of all links until it
+            # is bound.
+            made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
             made.bind((link, ETH_P_ALL))
             return made
         self.sock = setns.call(namespace.name, make)
