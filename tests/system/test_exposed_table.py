@@ -478,7 +478,7 @@ def test_the_host_sees_its_clients_under_policy_local(world, family,
     socks = []
     for way in ways:
         socks.append(packets.sock(client.who, family, socket.SOCK_STREAM,
-                                  port=45000 + service.number))
+                                  port=25000 + service.number))
         socks[-1].connect(way)
     for sock in socks:
         with sock:

@@ -35,7 +35,7 @@ def test_a_fixed_source_port_moves_to_the_new_pod(cluster):
                                wait=False)
     cluster.daemon.wait_synced()
     with imported.client(client, "stream", 4, interval=0.01,
-                         source_port=40001) as stream:
+                         source_port=20001) as stream:
         for pod in (old, new):
             exported.set([at(pod)])
             wait_for(lambda p=pod: repliers(cluster, imported.of(4))

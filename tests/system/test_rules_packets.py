@@ -96,13 +96,13 @@ def source_seen(way, family, port=9000, source_port=0, n=1):
         return there.recvfrom(100)[1][:2]
 
 
-def to_and_fro(world, family, port, other=None, n=1):
+def to_and_fro(world, family, port, other=None, source_port=20000, n=1):
     """Datagrams between the node and a machine, in both directions."""
     other = other or PEER
     source_seen((world.node, NODE[family], world.peer, other[family]), family,
-                port, n=n)
+                port, source_port, n)
     source_seen((world.peer, other[family], world.node, NODE[family]), family,
-                port, n=n)
+                port, source_port, n)
 
 
 @FAMILIES
@@ -135,8 +135,8 @@ def test_e19_what_was_tracked_before_is_removed_once(world, probe, family):
     world.node.run("nft", "add table inet x; add chain inet x all_out { "
                    "type filter hook output priority 0; }; "
                    "add rule inet x all_out ct state new counter")
-    for _ in range(20):
-        to_and_fro(world, family, GENEVE)
+    for i in range(20):
+        to_and_fro(world, family, GENEVE, source_port=20000 + i)
     to_and_fro(world, family, GENEVE, OTHER)
     to_and_fro(world, family, GENEVE + 1)
     assert world.tracked(family) == 44

@@ -16,7 +16,7 @@ from support.traffic import Client, ask_once
 from support.wait import slowness, wait_for
 
 BOTH = pytest.mark.parametrize("family", [4, 6])
-SOURCE_PORT = 40001
+SOURCE_PORT = 19001
 
 
 def entries(cluster, address, port=PORT):

@@ -21,7 +21,7 @@ BALANCED = {4: "203.0.113.20", 6: "2001:db8:ff::20"}
 VIRTUAL = {4: "169.254.0.252", 6: "fc01::aabb:ccdd:eefe"}
 ZONES = {4: 65520, 6: 65510}
 NUMBER = 500
-SOURCE_PORT = 41000
+SOURCE_PORT = 21000
 SOON = 10
 
 
@@ -216,8 +216,8 @@ def test_e16_another_nodes_port_is_left_alone(cluster, exposed, family):
 
     def entry():
         return [line for line in cluster.node.switch.conntrack()
-                if "dst=%s,sport=41999," % other in line]
-    with OneWay(pod, other, 30053, 41999):
+                if "dst=%s,sport=21999," % other in line]
+    with OneWay(pod, other, 30053, 21999):
         wait_for(entry, SOON, "the entry", cluster.daemon)
         before = entry()
         exposed.set(web)
@@ -235,7 +235,7 @@ def test_e15_packets_before_the_service_are_no_obstacle(cluster, exposed,
     """At any kind of address; the host's part included."""
     web = cluster.pods[1]
     with senders(exposed.ways(family)):
-        wait_for(lambda: any("dst=%s,sport=41002," % NODE[family] in line
+        wait_for(lambda: any("dst=%s,sport=21002," % NODE[family] in line
                              for line in cluster.node.switch.conntrack()),
                  SOON, "what goes by untranslated", cluster.daemon)
         exposed.begin(web)
