@@ -39,7 +39,7 @@ static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(60, 300);
 /* Least value of Interface.mtu_request (vswitch.ovsschema, from RFC 791). */
 #define MTU_MIN 68
 
-/* Pauses between requests to try again to open a tunnel port. */
+/* Pauses between requests to try again to open a port. */
 #define REOPEN_MIN_MS 100
 #define REOPEN_MAX_MS 60000
 
@@ -96,10 +96,13 @@ struct ovsdb {
     unsigned int n_lost;        /* Tries that have not helped. */
     struct backoff lost_backoff;
 
-    /* A tunnel port that the switch refuses while there is another of the
-     * same options.  It forgets ports only after it has tried to open others,
-     * and does not try again until something changes. */
-    bool tunnel_clashes;
+    /* The switch says of the gateway or tunnel port that it can't open it, and
+     * does not try again until something changes.  It may have been for the
+     * time being only: another tunnel of the same options is forgotten after
+     * new ones have been tried.  Or it isn't so any more: it leaves out of a
+     * transaction what its own view of the database has already, and when that
+     * was before its last transaction, what that one said stays. */
+    bool refused;
     long long int reopen_ms; /* When to have it tried again. */
     struct backoff reopen_backoff;
 
@@ -305,6 +308,19 @@ iface_mac(const struct ovsrec_bridge *bridge,
     return mac;
 }
 
+/* Notes what the switch objects to in a port, 'what' it is in words. */
+static void
+read_refusal(struct ovsdb *o, const struct ovsrec_interface *iface,
+             const char *what)
+{
+    if (iface->error && iface->error[0]) {
+        ovsdb_named_add(&o->read_named, "%s: the switch reports \"%s\"", what,
+                        iface->error);
+        o->refused = true;
+    }
+    o->refused |= iface->n_ofport && iface->ofport[0] < 0;
+}
+
 /* Fills what the switch says of the gateway port. */
 static void
 read_gateway(struct ovsdb *o, const struct ovsrec_bridge *bridge,
@@ -330,11 +346,11 @@ read_gateway(struct ovsdb *o, const struct ovsrec_bridge *bridge,
     if (ovsdb_gateway_is_closed(iface)) {
         return; /* What the switch says of it is to be expected. */
     }
-    if (iface->error && iface->error[0]) {
-        ovsdb_named_add(&o->read_named,
-                        "gateway port \"%s\": the switch reports \"%s\"",
-                        o->gateway, iface->error);
-    }
+
+    char *what = xasprintf("gateway port \"%s\"", o->gateway);
+
+    read_refusal(o, iface, what);
+    free(what);
 }
 
 /* Fills what the switch says of the tunnel port. */
@@ -349,13 +365,12 @@ read_tunnel(struct ovsdb *o, const struct ovsrec_bridge *bridge,
         return;
     }
     s->tunnel_ofport = ovsdb_iface_ofport(iface);
-    if (iface->error && iface->error[0]) {
-        ovsdb_named_add(&o->read_named,
-                        "tunnel port \"%s\" of type %s: the switch reports "
-                        "\"%s\"",
-                        o->tunnel, o->tunnel_type, iface->error);
-        o->tunnel_clashes = strstr(iface->error, ovs_strerror(EEXIST)) != NULL;
-    }
+
+    char *what =
+        xasprintf("tunnel port \"%s\" of type %s", o->tunnel, o->tunnel_type);
+
+    read_refusal(o, iface, what);
+    free(what);
 }
 
 /* The switch fills datapath_id when it makes the bridge, and numbers the
@@ -398,7 +413,7 @@ read_state(struct ovsdb *o)
     struct ovsdb_pod *pods;
 
     ovsdb_named_begin(&o->read_named);
-    o->tunnel_clashes = o->gateway_dead = false;
+    o->refused = o->gateway_dead = false;
     if (ovs && ovs->ovs_version) {
         ovs_strlcpy(new.ovs_version, ovs->ovs_version, sizeof new.ovs_version);
     }
@@ -569,7 +584,7 @@ check_contents(struct ovsdb *o)
 
 /* Makes the switch go over its configuration, as any change of it does. */
 static void
-reopen_tunnel(struct ovsdb *o)
+ask_again(struct ovsdb *o)
 {
     const struct ovsrec_open_vswitch *ovs = ovsrec_open_vswitch_first(o->idl);
 
@@ -632,9 +647,9 @@ ovsdb_run(struct ovsdb *o)
         && time_msec() >= o->next_txn_ms) {
         check_contents(o);
     }
-    if (!o->txn && o->state.connected && o->tunnel_clashes
+    if (!o->txn && o->state.connected && o->refused
         && time_msec() >= o->reopen_ms) {
-        reopen_tunnel(o);
+        ask_again(o);
     }
 }
 
@@ -647,7 +662,7 @@ ovsdb_wait(struct ovsdb *o)
     } else if (o->check && o->state.connected) {
         poll_timer_wait_until(o->next_txn_ms);
     }
-    if (!o->txn && o->state.connected && o->tunnel_clashes) {
+    if (!o->txn && o->state.connected && o->refused) {
         poll_timer_wait_until(o->reopen_ms);
     }
     if (!o->txn && o->state.connected && gateway_is_due(o)) {

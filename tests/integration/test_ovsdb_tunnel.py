@@ -223,6 +223,23 @@ def test_tunnel_port_is_repaired(switch, start, case):
     wait_tunnel(probe)
 
 
+@pytest.mark.parametrize("name, number", [(TUNNEL, "tunnel_ofport"),
+                                          ("gw0", "gateway_ofport")])
+def test_a_late_word_of_the_switch_does_not_last(switch, start, name, number):
+    """That it could not open a port, which it wrote after it had opened it,
+    would stay until something else changes."""
+    switch.allow("no such")
+    probe = start(tunnel=GENEVE)
+    before = wait_tunnel(probe)
+    transact(switch, {"op": "update", "table": "Interface",
+                      "where": [["name", "==", name]],
+                      "row": {"ofport": -1, "error": "no such thing"}})
+    probe.wait_log('the switch reports "no such thing"')
+    wait_for(lambda: row(switch, "Interface", name, "error")
+             == {"error": ["set", []]}, 5, "another word", probe)
+    probe.wait(lambda s: s[number] == before[number], "the port")
+
+
 def test_tunnel_options_that_are_tuning_are_left(switch, start):
     """An operator's business."""
     probe = start(tunnel=GENEVE)
