@@ -152,6 +152,7 @@ def test_b2_d04_delete_and_recreate_in_any_order_is_a_cold_start(
                 for step in order:
                     getattr(again, step)()
         rig.wait_lookup(VIP, ["10.10.1.6:80"])
+        rig.wait_settled()      # The Service may come after its slices.
         if cold is None:
             cold = rig.check_cold_start()
         assert rig.state().differences(cold) == "", order

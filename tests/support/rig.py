@@ -34,6 +34,7 @@ PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 GROUP = re.compile(r"\b(group_id=|group:)(\d+)")
 REGISTER = re.compile(r"\b(reg7=|set_field:)(0x[0-9a-f]+)((?:->reg7)?)")
 
+ESTABLISHED = "01"              # In /proc/net/tcp.
 EXTRA_BUCKET = 0x7fffffff       # It only evens out the slots of dp_hash.
 
 # How far the ids of a unit may be apart that found its own in use.
@@ -244,7 +245,8 @@ class Rig:
 
     def _settled(self):
         self.daemon.check_running()
-        if not self.api.delivered(at_least=self.n_watches):
+        if not (self.api.delivered(at_least=self.n_watches)
+                and self._is_read()):
             return False
         wanted = (sum(map(concerns_us, self.api.store.records("services"))),
                   sum(map(is_of_use,
@@ -255,6 +257,18 @@ class Rig:
                            r"\d+ endpoints, (\d+) Nodes", text)
         return (text.startswith("in sync: yes")
                 and tuple(map(int, counts.groups())) == wanted)
+
+    def _is_read(self):
+        """Whether all that the API server has sent has been read: nothing is
+        under way on a connection with it, in either direction."""
+        text = pathlib.Path("/proc/%d/net/tcp" % self.daemon.pid).read_text()
+        port = ":%04X" % self.api.port
+        for line in text.splitlines()[1:]:
+            _, local, remote, state, queues = line.split()[:5]
+            if (state == ESTABLISHED and queues != "00000000:00000000"
+                    and port in (local[-5:], remote[-5:])):
+                return False
+        return True
 
     # Services on the bridge.
 
