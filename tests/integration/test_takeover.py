@@ -306,10 +306,12 @@ def test_killed_in_the_middle_all_or_nothing_has_happened(rig, what,
     before = rig.switch.state()
     rule = rig.shim.cut_on(
         lambda m: m.direction == direction and m.what == what)
-    rig.api.fault(resource="nodes", verb="list", delay=1)
+    rig.api.fault(resource="nodes", verb="list", stall=True)
+    rig.daemon.allow(r"\|kube\|WARN\|nodes: list")
     rig.daemon.start()
     rig.daemon.wait_log("was programmed by Antrea's agent")
     rig.shim.close()            # It can't come back.
+    rig.api.clear_faults()
     wait_for(lambda: rule.hits, 10, what, rig)
     rig.daemon.kill()
     rig.daemon.allow(r"\|ofconn\|WARN\|")
@@ -460,11 +462,13 @@ def test_an_older_layout_of_ours_goes_in_one_bundle(rig):
                  "table=7,priority=5,actions=NORMAL"):
         rig.switch.ofctl("add-flow", "cookie=0xf900000000000000," + flow)
     before = rig.switch.state()
-    rig.api.fault(resource="services", verb="list", delay=.5)
+    rig.api.fault(resource="services", verb="list", stall=True)
+    rig.daemon.allow(r"\|kube\|WARN\|services: list")
     rig.daemon.start()
     rig.daemon.wait_log("an ofproxyd with another layout of tables (0), 2 "
                         "flows")
     assert rig.switch.state() == before
+    rig.api.clear_faults()
     rig.wait_settled()
     first, *later = bundles(rig)
     assert not later
@@ -480,10 +484,12 @@ def test_a_switch_that_forwards_by_itself_does_so_until_ours_is_there(rig):
     apply(rig, 2)
     before = rig.switch.state()
     assert before[0] == ["cookie=0x0, table=0, priority=0 actions=NORMAL"]
-    rig.api.fault(resource="services", verb="list", delay=.5)
+    rig.api.fault(resource="services", verb="list", stall=True)
+    rig.daemon.allow(r"\|kube\|WARN\|services: list")
     rig.daemon.start()
     rig.daemon.wait_log("bridge br-int forwards by itself")
     assert rig.switch.state() == before
+    rig.api.clear_faults()
     rig.wait_settled()
     assert len(bundles(rig)) == 1
     state = rig.check_cold_start()

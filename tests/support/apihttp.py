@@ -179,7 +179,7 @@ class Connection:
         self._wire = apifault.Wire(sock, lambda stall: server.gate(self,
                                                                    stall))
         self.thread = threading.current_thread()
-        self.watch = None
+        self.watch = self.released = None
 
     def serve(self):
         """Answers requests, one after the other."""
@@ -218,7 +218,7 @@ class Connection:
         resource = self._route(request)
         self._server.authenticate(request, self.sock)
         self._server.log(request)
-        fault = self._server.fault_for(request)
+        fault, self.released = self._server.fault_for(request)
         self._wire.start(fault)
         try:
             if fault and self._spoil(request, fault):

@@ -210,17 +210,18 @@ class ApiServer:
         self.release_stalls()
 
     def fault_for(self, request):
-        """The first armed fault that wants this request, or None."""
+        """The first armed fault that wants this request, and the end of its
+        stall; or None for both."""
         with self._lock:
             for fault in self._faults:
                 if fault.matches(request.resource, request.verb):
-                    return fault
-        return None
+                    return fault, self._released
+        return None, None
 
-    def gate(self, _connection, stall):
+    def gate(self, connection, stall):
         """Called before each write: blocks while frozen or stalled."""
         if stall:
-            self._released.wait()
+            (connection.released or self._released).wait()
         self._open.wait()
         if self.stopping:
             raise apifault.Cut("stopped")
@@ -234,9 +235,10 @@ class ApiServer:
         self._open.set()
 
     def release_stalls(self):
-        """Cuts the connections that a fault has stalled."""
-        self._released.set()
-        self._released = threading.Event()
+        """Cuts the connections that a fault has stalled, or is about to."""
+        with self._lock:
+            self._released.set()
+            self._released = threading.Event()
 
     def cut_connections(self, how="rst", resource=None):
         """Cuts all connections, or those that watch 'resource'."""
