@@ -125,6 +125,9 @@ class PipeNode:
 
     def __enter__(self):
         self.switch.start()
+        # So that wait_revalidated() takes no second.
+        self.switch.vsctl("set", "Open_vSwitch", ".",
+                          "other_config:max-revalidator=100")
         self.switch.add_bridge()
         self._add_port("gw", GATEWAY_OFPORT, "type=dummy",
                        'mac="%s"' % self.mac)
@@ -229,6 +232,7 @@ class PipeNode:
         bundle.write_text("\n".join(lines).replace("group add ",
                                                    "group add_or_mod ") + "\n")
         self.switch.ofctl("bundle", bundle)
+        self.switch.wait_revalidated()
 
     def _render(self):
         lines = ["node %s %d %s %d" % (self.mode, GATEWAY_OFPORT, self.mac,
