@@ -15,7 +15,7 @@ import pytest
 from support import apifault, apihttp, apistore, objects
 from support.apiserver import ApiServer, RemoteApiServer
 from support.secrets import token
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 RECORDINGS = pathlib.Path(__file__).parents[1] / "data/recordings"
 SERVICES = "/api/v1/services"
@@ -287,9 +287,13 @@ def watch_path(api, path=SERVICES, seconds=1, more=""):
 
 @contextlib.contextmanager
 def watching(api, client, path):
-    """A running watch, as an open response."""
+    """A running watch, as an open response; one that ends may still be
+    there."""
+    before = api.watches()
     response = client.open(path)
-    wait_for(api.watches, 5, "a watch")
+    wait_for(lambda: [watch for watch in api.watches()
+                      if watch not in before and watch.caught_up], 5,
+             "a watch")
     yield response
     response.close()
 
@@ -365,7 +369,7 @@ def test_bookmarks_come_by_themselves_and_at_the_end(apiserver, client):
     apiserver.bookmark_interval = 0.3
     path = watch_path(apiserver, more="&allowWatchBookmarks=true")
     events = client.events(path)
-    assert 3 <= len(events) <= 5
+    assert 3 / slowness() <= len(events) <= 5
     assert {e["type"] for e in events} == {"BOOKMARK"}
     assert client.events(watch_path(apiserver)) == []
 
@@ -446,7 +450,7 @@ def test_a_thousand_events_a_second_reach_a_watch(apiserver, client):
             apiserver.apply(objects.slice_(
                 "ns1", "svc-a", ["10.10.%d.%d" % (i // 200, i % 200)] * 10))
         next_events(response, 2000)
-        assert time.process_time() - began < 2
+        assert time.process_time() - began < 2 * slowness()
 
 
 # Faults.
@@ -760,5 +764,5 @@ def test_a_large_cluster_is_listed_in_a_second(apiserver, client):
     apiserver.apply_all(objects.cluster_objects(10000, 10))
     began = time.process_time()
     sizes = [len(client.get(path)[1]) for path in (SERVICES, SLICES)]
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 2 * slowness()
     assert sum(sizes) > 20e6
