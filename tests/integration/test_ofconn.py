@@ -170,7 +170,7 @@ def test_b8_deletes_are_strict_and_restricted_to_the_cookie(
     even if the news of it is late."""
     want_services(probe, [1, 2])
     probe.sync()
-    late = shim.delay(lambda m: m.what == "flow-monitor reply", 0.5)
+    late = shim.delay(lambda m: m.what == "flow-monitor reply", 1)
     switch.ofctl("add-flow", "table=12,priority=200,cookie=0x77,tcp,"
                  "nw_dst=%s,tp_dst=80,actions=drop" % vip(1))
     wait_for(lambda: late.hits, 5, "the notice")
@@ -471,10 +471,12 @@ def test_c8_a_bundle_that_the_switch_gave_up_is_sent_again(
     want_services(probe, range(1, 4))
     probe.sync()
     shim.clear()
-    # Below our own deadline, so that the switch's answer is what counts.
-    stalled = shim.delay(lambda m: m.what == "barrier-reply",
-                         DEADLINE_MS / 1000 - 0.1)
-    late = shim.delay(lambda m: m.what == "commit", 1.3)
+    # Each below our own deadline, so that the switch's answer is what counts;
+    # both together are longer than the two seconds in which the switch, which
+    # looks once in one, gives the bundle up.
+    stalled, late = [shim.delay(lambda m, what=what: m.what == what,
+                                DEADLINE_MS / 1000 - 0.3)
+                     for what in ("barrier-reply", "commit")]
     probe.want(4, *service(4))
     probe.send("flush")
     # Each look wakes the switch up, which then sees the bundle's age.

@@ -54,10 +54,19 @@ def prepare(switch, start):
 
 
 def close(switch, probe, timeout=5):
-    """Waits until the port is taken out; the switch answers."""
-    wait_for(lambda: kind(switch) == CLOSED, timeout, "the first step", probe)
+    """Waits until the port is taken out; the switch answers.  Returns two
+    times between which it was taken out."""
+    looks = [time.monotonic()]
+
+    def closed():
+        looks.append(time.monotonic())
+        return kind(switch) == CLOSED
+
+    wait_for(closed, timeout, "the first step", probe)
+    seen = time.monotonic()
     write(switch, "ofport=-1", "error=unknown")
     wait_for(lambda: kind(switch) == "internal", 5, "the second step", probe)
+    return looks[-2], seen
 
 
 def stays(switch, seconds=0.6):
@@ -137,10 +146,9 @@ def test_what_does_not_help_is_tried_less_and_less(switch, start):
     probe.tell("lost 1")
     times = []
     for _ in range(4):
-        close(switch, probe, 10)
-        times.append(time.monotonic())
+        times.append(close(switch, probe, 10))
         lose(switch)
-    gaps = [b - a for a, b in zip(times, times[1:])]
+    gaps = [b[1] - a[0] for a, b in zip(times, times[1:])]
     assert gaps[0] > 0.9 and gaps[1] > 1.9 and gaps[2] > 3.9, gaps
     for text in ("took port", "put port", "still has no link"):
         assert len(probe.log_lines(text)) == 1, text
