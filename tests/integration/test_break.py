@@ -88,8 +88,8 @@ def test_a_restart_while_the_node_object_is_missing_keeps_the_gateway(
             rig.daemon.wait_flow("nw_dst=10.96.0.9,")
             rig.api.delete("services", "ns1", "s9")
             rig.daemon.wait_flow("nw_dst=10.96.0.9,", present=False)
-            wait_for(lambda: rig.switch.state() == before, 5, "the rest", rig)
-            assert rig.ns.ip("route") == routes
+            wait_for(lambda: (rig.switch.state(), rig.ns.ip("route")) == (
+                before, routes), 5, "the rest", rig)
 
         # Once there is a Node, it alone says what is wanted.
         rig.api.apply(own_node(["10.10.2.0/24"]))
@@ -188,13 +188,14 @@ def test_two_daemons_that_disagree_on_the_meters_cost_little(rig):
     with Ofproxyd(rig.dir / "other", rig.api, rig.switch,
                   packetInRate=77) as other:
         other.wait_synced()
-        start = len(rig.shim.mods())
+        begin, start = time.monotonic(), len(rig.shim.mods())
         spent = rig.daemon.cpu_seconds() + other.cpu_seconds()
         time.sleep(2)           # Of fighting.
         n_mods = len(rig.shim.mods()) - start
         spent = rig.daemon.cpu_seconds() + other.cpu_seconds() - spent
-    assert 0 < n_mods <= 21 * 16, n_mods
-    assert spent < 0.3
+        took = time.monotonic() - begin
+    assert 0 < n_mods <= (10 * took + 1) * 16, (n_mods, took)
+    assert spent < 0.15 * took
 
 
 # The process.

@@ -144,8 +144,10 @@ def test_another_mode_leaves_nothing_of_the_one_before(tmp_path, old):
             rig.config.update(trafficEncapMode=new, tunnelType="vxlan")
             rig.daemon.write_config(**rig.config)
             rig.restart_daemon()
-            ports = rig.switch.vsctl("list-ports", rig.switch.bridge)
-            assert ("antrea-tun0" in ports) == (new in ("encap", "hybrid"))
+            # The port goes when the flows that need none are there.
+            wait_for(lambda: ("antrea-tun0" in rig.switch.vsctl(
+                "list-ports", rig.switch.bridge)) == (
+                    new in ("encap", "hybrid")), 5, "the ports", rig)
             rig.check_cold_host()
             rig.check_cold_start()
             rig.check_quiet()
