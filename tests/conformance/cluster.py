@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -56,6 +57,12 @@ def build():
     if built.returncode:
         sys.exit(built.returncode)
     return built.stdout.strip()
+
+
+def listens(path):
+    """Whether something listens on a Unix socket; its file is there before."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.connect_ex(str(path)) == 0
 
 
 def in_ns(name, *argv):
@@ -279,7 +286,7 @@ class Cluster:
             "ovsdb-server", node.ovs / "conf.db", "--remote=punix:%s" % sock,
             "--unixctl=%s/ovsdb.ctl" % node.ovs,
             "--pidfile=%s/ovsdb.pid" % node.ovs], **env)
-        self.wait("ovsdb-server", sock.exists)
+        self.wait("ovsdb-server", lambda: listens(sock))
         sh("ovs-vsctl", "--db=unix:%s" % sock, "--no-wait", "init")
         self.spawn("vswitchd-" + node.name, node.name, [
             "ovs-vswitchd", "unix:%s" % sock,
