@@ -549,6 +549,7 @@ def test_a_watch_in_the_future_is_listed_anew(apiserver, probe):
     fill(apiserver)
     client = probe(apiserver).wait_synced()
     client.wait_watching()
+    wait_for(lambda: apiserver.delivered("services"), 5, "the watch")
     apiserver.fault(resource="services", verb="watch", count=2, status=504,
                     raw=whole(recorded("error-504-too-large-rv.json"),
                               b"HTTP/1.1 504 Gateway Timeout\r\n"

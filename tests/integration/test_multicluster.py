@@ -181,6 +181,7 @@ def test_what_is_for_no_known_cluster_goes_no_further(mc, gw):
         mc.api.apply(gateway(*gw))
     check(mc, gw, of(WEST))
     mc.add_pod("p0", ["10.10.1.5"], 5)
+    mc.daemon.wait_flow("table=SpoofGuard", "in_port=p0")
     mc.wait_settled()
     known, unknown = "10.97.0.9", "10.99.0.9"
     for start, dropped in (

@@ -264,8 +264,10 @@ def test_type_of_the_configuration_counts_after_a_restart(switch, start):
         wait_tunnel(probe)
         wait_for(lambda: tunnel(switch) == (type_, BY_FLOW, True, 32768), 5,
                  type_, lambda: str(tunnel(switch)))
-        line = switch.appctl("dpif/show")
-        assert re.search(r"%s 32768/\S+ \(%s" % (TUNNEL, type_), line), line
+        # The port number in the database may be that of the type before.
+        wait_for(lambda: re.search(
+            r"%s 32768/\S+ \(%s" % (TUNNEL, type_),
+            switch.appctl("dpif/show")), 5, "the switch to use it", probe)
     assert not switch.unexpected_warnings()
 
 
