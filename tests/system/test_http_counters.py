@@ -4,7 +4,8 @@ who reaches the health of the node."""
 import pytest
 
 from support import httpclient
-from support.cluster import NAMESPACE, NODE, Cluster, at
+from support.asking import Answer, Question, check
+from support.cluster import NAMESPACE, NODE, PORT, Cluster, at
 from support.wait import wait_for
 
 
@@ -34,7 +35,9 @@ def test_connections_are_counted_by_service_port_and_family(cluster):
     other = cluster.service([at(cluster.pods[1])])
     for family, n in ((4, 30), (6, 20)):
         assert web.ask(cluster.pods[0], family, n)["n_failures"] == 0
-    assert web.ask(cluster.pods[0], 4, 7, proto="udp")["n_failures"] == 0
+    # Each from another port.
+    check(Question(cluster.pods[0], web.of(4), PORT, Answer(
+        {"p1:8080": None, "p2:8080": None}), "udp") for _ in range(7))
 
     def counts():
         return [connections(cluster, web, protocol=proto, ip_family=family)
