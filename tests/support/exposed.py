@@ -262,12 +262,14 @@ class World(MultiCluster):
         member.daemon.write_config(**{**self.config, **config})
         member.daemon.restart()
         member.daemon.wait_synced()
+        member.switch.wait_revalidated()
 
     # Waiting.
 
     def settle(self, timeout=20):
         """Waits until all daemons have taken and written what the API server
-        has by now of Services and slices: a last change of each says so."""
+        has by now of Services and slices: a last change of each says so; and
+        until the switches have nothing older in their caches."""
         serial = next(self._serials)
         with self.api.batch():
             self.api.apply(objects.service(
@@ -279,6 +281,7 @@ class World(MultiCluster):
             wait_for(lambda m=member: self._is_marked(m.daemon, serial),
                      timeout, "the last change", member.daemon)
             member.daemon.wait_synced()
+            member.switch.wait_revalidated()
 
     @staticmethod
     def _is_marked(daemon, serial):

@@ -190,10 +190,12 @@ class PrivateSwitch:
                          str(self.dir / "ovs-vswitchd.ctl"), *args, **more)
 
     def wait_revalidated(self):
-        """Waits until the datapath does what the flows say: a round may have
-        begun before they did, so for the end of two."""
+        """Waits until the datapath does what the flows say: for the end of a
+        round that begins now.  (A pause begins when a round has ended, and
+        ends with the next one.)"""
         for _ in range(2):
-            self.appctl("revalidator/wait")
+            self.appctl("revalidator/pause")
+            self.appctl("revalidator/resume")
 
     def trace(self, flow):
         """ofproto/trace of a flow on the bridge."""

@@ -289,8 +289,6 @@ def test_h4_h8_a_balancers_address_is_left_alone_or_restricted(
         "%s/%d" % (ip, 32 if family == 4 else 128)
         for ip in (near.source, pod.who.of(family))])
     world.settle()
-    for node in world.nodes:    # What went to the balancer goes on doing so.
-        world.member(node).switch.wait_revalidated()
     check(Question(a.who, vip, service.port, world.want(
         a, a.node or world.nodes[0], family, service.endpoints, "Cluster")
         if a.label in (near.label, pod.label) and a.source != far.source
