@@ -101,8 +101,9 @@ def ingress_kinds(service):
 
 def check_mode(world, service, askers, addresses, here):
     """Those of 'here' are served; packets to the others leave the nodes with
-    destination and port untouched."""
-    with world.capture() as capture:
+    destination and port untouched.  (Of the askers' nodes: connections of
+    others may still be ending.)"""
+    with world.capture(*{a.node for a in askers}) as capture:
         check(q for asker, ip in itertools.product(askers, addresses)
               for q in (served if ip in here else left_alone)(
                   world, service, asker, ip))

@@ -9,6 +9,7 @@ import collections
 import contextlib
 import errno
 import itertools
+import math
 import socket
 
 import pytest
@@ -120,18 +121,19 @@ def test_cluster_ip(world, table, family):
 @BOTH
 def test_cluster_ip_from_outside(world, table, family):
     """Through any node that somebody routes it to; the answers come back
-    through that one (services.md 2.5, design.md 7)."""
-    for entry in world.nodes[0], world.nodes[-1]:
+    through that one (services.md 2.5, design.md 7).  From another address
+    each time: connections may still be ending."""
+    for entry, asker in zip((world.nodes[0], world.nodes[-1]),
+                            world.outside_askers(family)):
         for service in table.values():
             world.lead(service.cluster_ip(family), entry)
-        outside = world.outside_askers(family)[:1]
         with world.capture() as capture:
             check_all(questions(
-                world, table, outside,
+                world, table, [asker],
                 lambda s: (s.cluster_ip(family), s.port), family, entry,
                 inside=True))
-        assert {s.link for a in outside
-                for s in capture.of(a.source)} == {"to-" + entry.label}
+        assert {s.link for s in capture.of(asker.source)} == {
+            "to-" + entry.label}
     for service in table.values():
         world.router.route(service.cluster_ip(family), None)
 
@@ -371,14 +373,17 @@ def test_d1_hundreds_of_endpoints_on_each_node(world):
                         service.name, f, n)))
         service.apply()
         world.settle(60)
+        n = N_PORTS * len(pods)
         for f in FAMILIES:
             some = [Question(a.who, host, port, Anybody(), "tcp")
                     for a in world.askers()
-                    for host, port in ways(world, service, a, f) * 5]
+                    for host, port in ways(world, service, a, f) * 15]
             check(some)
-            found = collections.Counter(q.got[0].split(":")[0] for q in some)
-            assert set(found) == {pod.label for pod in pods}
-            assert len({q.got[0] for q in some}) > 0.9 * len(some)
+            found = {q.got[0] for q in some}
+            assert {name.split(":")[0] for name in found} == {
+                pod.label for pod in pods}
+            # As many as chance lets be different.
+            assert len(found) > 0.88 * n * (1 - math.exp(-len(some) / n))
     service.delete()
     with world.api.batch():
         for f, n in itertools.product(FAMILIES, range(N_PORTS)):
