@@ -2,6 +2,7 @@
 """host-probe, which runs the host layer alone, and what a namespace has of
 what the layer keeps."""
 import contextlib
+import itertools
 import os
 import pathlib
 import re
@@ -54,12 +55,14 @@ class Probe:
         """Sends commands and "set"; waits until all is there."""
         n = len(self.lines)
         self.send(*lines, "set")
-        wait_for(lambda: any(l.startswith("set") for l in self.lines[n:]),
-                 SOON, "the answer", self)
+
+        def answers():          # What came before it is of something else.
+            return itertools.dropwhile(lambda l: not l.startswith("set"),
+                                       self.lines[n:])
+        wait_for(lambda: any(answers()), 5 * SOON, "the answer", self)
         if sync:
-            wait_for(lambda: any(l.startswith("in-sync")
-                                 for l in self.lines[n:]), 5 * SOON,
-                     "in-sync", self)
+            wait_for(lambda: any(l.startswith("in-sync") for l in answers()),
+                     5 * SOON, "in-sync", self)
             return self.last("in-sync")
         return None
 

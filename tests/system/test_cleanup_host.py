@@ -40,6 +40,8 @@ def test_gateway_is_gone_when_the_clean_up_returns(node, node_apiserver,
                    antreaProxy={"proxyAll": True})
     client, web = node.add_pod("client"), node.add_pod("web")
     with Server(web, "web", tcp=[80]):
+        for pod in client, web:
+            proxy.wait_flow("L3Forwarding", "_dst=%s " % pod.address)
         proxy.wait_synced()
         assert ask_once(client, "10.96.0.10", 80)["answers"] == {"web": 1}
         assert GATEWAY in traces(node) and "10.96.0.10" in traces(node)

@@ -402,6 +402,7 @@ def test_g1_a_forward_policy_of_drop_does_not_stop_clients(served, probe,
     wait_for(lambda: "ofproxyd" in served.node.run(tool, "-S",
                                                    "FORWARD").stdout,
              2 * SLOWER, "our rules", probe)
+    probe.wait_sync()
     served.client_routes(family)
     with servers(served, family, "TCP", PORT, LOCAL_PORT):
         assert ask(served.client, family, "TCP", NODE[family],
