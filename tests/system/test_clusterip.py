@@ -319,16 +319,19 @@ def test_a_reset_outside_of_the_window_ends_nothing(cluster, family):
     service = cluster.service([at(web)])
     held = service.client(client, "hold", family, interval=0.02)
     with Wire(client) as here, Wire(web) as there:
-        # Not the first: there is no window before both have said theirs.
-        segment = there.wait(lambda f: f.proto == TCP and len(f.l4) > 32
-                             and f.src == client.of(family)
-                             and not f.flags & SYN)
-        far = (int.from_bytes(segment.l4[4:8], "big") + (1 << 30)) % (1 << 32)
+        # Not the first: there is no window before both have said theirs; and
+        # of this connection, not of one that ends: of another one's ports the
+        # reset would be the first packet.
+        answer = here.wait(lambda f: f.proto == TCP and len(f.l4) > 32
+                           and f.src == service.of(family)
+                           and not f.flags & SYN)
+        port = answer.ports[1]
+        far = (int.from_bytes(answer.l4[8:12], "big") + (1 << 30)) % (1 << 32)
         for _ in range(3):
             here.send(cluster.gateway_mac(), packets.ip(
                 client.of(family), service.of(family), TCP,
-                packets.tcp(segment.ports[0], PORT, packets.RST, far)))
-        assert not there.wait(lambda f: f.proto == TCP
+                packets.tcp(port, PORT, packets.RST, far)))
+        assert not there.wait(lambda f: f.proto == TCP and f.ports[0] == port
                               and f.flags & packets.RST, 0.2)
     assert held.stop()["n_failures"] == 0
 
