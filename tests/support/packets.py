@@ -13,6 +13,7 @@ import struct
 import time
 
 from support import setns
+from support.wait import slowness
 
 ETH_IP, ETH_ARP, ETH_IPV6 = 0x0800, 0x0806, 0x86dd
 ICMP, TCP, UDP, ICMPV6, SCTP = 1, 6, 17, 58, 132
@@ -24,15 +25,21 @@ UNREACHABLE = {4: (3, 3), 6: (1, 4)}    # Type and code: port unreachable.
 TOO_BIG = {4: (3, 4), 6: (2, 0)}        # Fragmentation needed, packet too big.
 ETH_P_ALL = 3
 BROADCAST = "ff:ff:ff:ff:ff:ff"
+PATIENCE = 2.0                  # Seconds for what has to come, if nothing else
+                                # is said, on an idle machine.
+
+
+def _patience(timeout):
+    return PATIENCE * slowness() if timeout is None else timeout
 
 
 def sock(namespace, family, kind=socket.SOCK_DGRAM, address=None, port=0,
-         timeout=2.0):
+         timeout=None):
     """A socket inside a namespace, bound if address or port are given."""
     def make():
         domain = socket.AF_INET6 if family == 6 else socket.AF_INET
         made = socket.socket(domain, kind)
-        made.settimeout(timeout)
+        made.settimeout(_patience(timeout))
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if address or port:
             made.bind((address or "", port))
@@ -257,9 +264,9 @@ class Wire:
         if address[2] != socket.PACKET_OUTGOING:
             self.frames.append(parse(data))
 
-    def wait(self, condition, timeout=2.0):
+    def wait(self, condition, timeout=None):
         """The first frame for which condition(frame) is true, or None."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + _patience(timeout)
         seen = 0
         while True:
             for frame in self.frames[seen:]:
@@ -272,7 +279,7 @@ class Wire:
             self._read(left)
 
 
-def ping(namespace, family, address, timeout=2.0):
+def ping(namespace, family, address, timeout=None):
     """Whether an address answers an echo request."""
     protos = {4: socket.IPPROTO_ICMP, 6: socket.IPPROTO_ICMPV6}
 
@@ -282,7 +289,7 @@ def ping(namespace, family, address, timeout=2.0):
     with setns.call(namespace.name, make) as raw:
         ident = random.randrange(1 << 16)
         raw.sendto(echo(family, ident), (address, 0))
-        end = time.monotonic() + timeout
+        end = time.monotonic() + _patience(timeout)
         while time.monotonic() < end:
             raw.settimeout(max(end - time.monotonic(), 0.001))
             try:

@@ -33,11 +33,12 @@ if __package__ in (None, ""):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from support import proc                        # noqa: E402
-from support.wait import wait_for               # noqa: E402
+from support.wait import slowness, wait_for     # noqa: E402
 
 IPPROTO_SCTP = 132
 BUFFER = 65536
-LAST_ANSWER = 1.0               # Seconds to wait for it after a stream.
+LAST_ANSWER = 1.0               # Seconds to wait for it after a stream,
+TIMEOUT = 2.0                   # and for any other, on an idle machine.
 MAX_FAILURES = 100              # Told one by one; all are counted.
 
 
@@ -294,7 +295,7 @@ def _receive(sock, sent, count, pace):
     end = None
     while not pace.stop.is_set() or sent:
         if pace.stop.is_set():
-            end = end or time.monotonic() + LAST_ANSWER
+            end = end or time.monotonic() + LAST_ANSWER * slowness()
             if time.monotonic() > end:
                 return
         try:
@@ -387,7 +388,8 @@ def main():
         client.add_argument("--count", type=int, help="questions in all")
         client.add_argument("--interval", type=float, default=0)
         client.add_argument("--concurrency", type=int, default=1)
-        client.add_argument("--timeout", type=float, default=2)
+        client.add_argument("--timeout", type=float,
+                            default=TIMEOUT * slowness())
         client.add_argument("--source-port", type=int)
     options = parser.parse_args()
     if options.command == "serve":

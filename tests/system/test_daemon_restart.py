@@ -10,7 +10,7 @@ from support import objects, packets
 from support.cluster import NAMESPACE, PORT, at, lost_syns
 from support.ovs import STATS
 from support.traffic import Client, ask_once
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 BOTH = pytest.mark.parametrize("family", [4, 6])
 HOW = pytest.mark.parametrize("hard", [True, False], ids=["kill", "term"])
@@ -43,7 +43,8 @@ def no_loss(cluster, service, family, moves=0):
                                        interval=0.005)}
         yield traffic
     for name, one in traffic.items():
-        lost = {"datagrams": 10, "sockets": 1}.get(name, 0) * moves
+        lost = moves * {"datagrams": 10 * slowness(),
+                        "sockets": 1}.get(name, 0)
         assert one.result["n_failures"] <= lost, (name, one.result["failures"])
         assert one.result["n"] > 10, name
     assert (lost_syns(pod), lost_syns(cluster.host)) == before
@@ -137,7 +138,7 @@ def test_c23_nothing_is_refused_while_the_picture_is_partial(cluster,
     before = switch.state()
     daemon.kill()
     delay = cluster.api.fault(resource="endpointslices", count=None,
-                              delay=1.5)
+                              delay=1.5 * slowness())
     with no_loss(cluster, service, family):
         daemon.start()
         wait_for(lambda: "Services: listed" in daemon.appctl("sync"), 10,
@@ -198,7 +199,7 @@ def test_127_0_0_1_is_served_while_a_new_daemon_knows_nothing(cluster, hard):
         daemon.restart(hard)
         wait_for(lambda: "failing:" in daemon.appctl("sync"), 10,
                  "what it says", daemon)
-        during = ask_once(host, "127.0.0.1", NODE_PORT, timeout=0.3)
+        during = ask_once(host, "127.0.0.1", NODE_PORT)
         api.start()
         daemon.wait_synced(40)
     assert not during["n_failures"] and not traffic.result["n_failures"]

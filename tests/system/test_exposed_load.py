@@ -245,7 +245,7 @@ class Crowd:
             sock.sendto(packets.ip(source, vip, packets.UDP, packets.udp(
                 first_port + n, self.service.port, b"x"))[1], (vip, 0))
             if n % 50 == 0:
-                time.sleep(0.01)
+                time.sleep(0.01 * slowness())
         sock.close()
 
     def buckets(self):
@@ -262,11 +262,11 @@ class Crowd:
         return found
 
     def wait_quiet(self, before, seconds=1):
-        """What groups have counted since, when for so long no more came:
-        counters are brought up to date twice a second."""
+        """What groups have counted since, when for so long no more came."""
         seen, since = [None], [0]
 
-        def is_quiet():
+        def is_quiet():         # Counters are up to date after each round.
+            self.node.switch.wait_revalidated()
             seen.append(self.buckets())
             if seen[-1] != seen[-2]:
                 since[0] = time.monotonic()

@@ -16,7 +16,7 @@ from support.hostprobe import Probe
 from support.packets import (ICMP, ICMPV6, SCTP, TCP, UDP, Wire, icmp_error,
                              ip, mac_of, sctp_init, sock, tcp, udp)
 from support.rulesprobe import BASIC, SLOWER, RulesProbe
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 NODE = {4: "192.0.2.1", 6: "2001:db8::1"}
 CLIENT = {4: "192.0.2.99", 6: "2001:db8::99"}
@@ -121,7 +121,7 @@ def make(namespace, family, proto, timeout=0.2):
 
 def ask(namespace, family, proto, address, port, source=None):
     """Who answers, and the address that it saw; None if nobody does."""
-    with make(namespace, family, proto, timeout=1.0) as s:
+    with make(namespace, family, proto, timeout=slowness()) as s:
         if source:
             s.bind((source, 0))
         try:
@@ -484,7 +484,8 @@ class Sender:
     """One UDP socket that goes on asking."""
 
     def __init__(self, namespace, family, address, port):
-        self.socket = make(namespace, family, "UDP", timeout=0.3)
+        self.socket = make(namespace, family, "UDP",
+                           timeout=0.3 * slowness())
         self.socket.connect((address, port))
         self.seen = None    # The address that the last answer was for.
 

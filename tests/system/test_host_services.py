@@ -5,10 +5,11 @@ import socket
 import pytest
 
 from support import packets
-from support.cluster import NODE, PORT, SERVICE_CIDRS, Cluster, at
+from support.cluster import (NODE, PORT, SERVICE_CIDRS, Cluster, at,
+                             lost_syns)
 from support.packets import Wire
 from support.traffic import Server
-from support.wait import wait_for
+from support.wait import slowness, wait_for
 
 BOTH = pytest.mark.parametrize("family", [4, 6])
 PROTOS = pytest.mark.parametrize("proto", ["tcp", "udp"])
@@ -104,9 +105,11 @@ def test_the_host_may_use_another_of_its_addresses(cluster, family):
 @PROTOS
 def test_the_host_is_refused_at_once(cluster, family, proto):
     """Q1, Q2: by a Service without endpoints."""
-    result = cluster.service().ask(cluster.host, family, 5, proto=proto)
+    service, before = cluster.service(), lost_syns(cluster.host)
+    result = service.ask(cluster.host, family, 5, proto=proto)
     assert result["kinds"] == {"ECONNREFUSED": 5}
-    assert max(f["after"] for f in result["failures"]) < 0.5
+    assert max(f["after"] for f in result["failures"]) < 0.5 * slowness()
+    assert lost_syns(cluster.host) == before
 
 
 @BOTH
