@@ -18,9 +18,11 @@ import socket
 import time
 
 from support import setns
+from support.wait import slowness
 
 REFUSED, SILENCE = "ECONNREFUSED", "silence"
-PATIENCE = 6.0                  # Seconds for answers that have to come,
+PATIENCE = 6.0                  # Seconds for answers that have to come, if
+                                # nothing else is said, on an idle machine,
 LOST_PATIENCE = 1.5             # and when one has not.
 QUIET = 0.7                     # Without answer for so long: silence.
 AT_ONCE = 80                    # Questions under way.
@@ -181,9 +183,9 @@ class _Round:
         del self._open[id(asked.question)]
 
 
-def ask(questions, patience=PATIENCE):
+def ask(questions, patience=None):
     """Asks all; what was not as wanted, one line each."""
-    questions = list(questions)
+    questions, patience = list(questions), patience or PATIENCE * slowness()
     for silent, n in ((False, AT_ONCE), (True, 10 * AT_ONCE)):
         some = [q for q in questions if (q.want == SILENCE) == silent]
         for at in range(0, len(some), n):

@@ -255,6 +255,7 @@ def exposed_(cluster):
                  "15 ports of two pods in two families", cluster.daemon)
         wait_for(lambda: len(routed(cluster)) == 2, 10, "the host's rules",
                  cluster.daemon)
+        cluster.daemon.wait_synced()
     return make
 
 
