@@ -149,15 +149,18 @@ def test_that_lasts(netns):
 
 @pytest.mark.parametrize("how", ["^C", "kill"])
 def test_an_interrupted_run_takes_its_namespaces_away(tmp_path, how):
-    """^C ends workers, too; if the run alone is ended, they notice."""
+    """^C ends workers, too; if the run alone is ended, they notice.
+
+    (Whoever is started in the background of a script ignores ^C, and so do
+    all whom it starts, unless env(1) changes that.)"""
     told = tmp_path / "told"
     (tmp_path / "test_it.py").write_text(LASTING % str(told))
     shutil.copy(TESTS / "conftest.py", tmp_path)
     env = {key: value for key, value in os.environ.items()
            if not key.startswith("PYTEST_")}
-    run = proc.start(sys.executable, "-m", "pytest", "-p", "no:cacheprovider",
-                     "-n", "1", tmp_path, start_new_session=True,
-                     stdout=subprocess.DEVNULL,
+    run = proc.start("env", "--default-signal=INT", sys.executable, "-m",
+                     "pytest", "-p", "no:cacheprovider", "-n", "1", tmp_path,
+                     start_new_session=True, stdout=subprocess.DEVNULL,
                      env={**env, "PYTHONPATH": str(TESTS)})
     try:
         name = wait_for(lambda: told.exists() and told.read_text(), 30,
