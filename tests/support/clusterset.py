@@ -16,6 +16,7 @@ import re
 from support import apistore, ctl
 from support.cluster import PORT, Endpoint
 from support.multinode import MultiCluster
+from support.rig import has_all
 from support.wait import slowness, wait_for
 
 NAMESPACE = "multicluster"      # Of Gateway and ClusterInfoImport.
@@ -128,19 +129,27 @@ class ClusterSet:
             [str(c) for node in cluster.nodes for c in node.cidrs]
             + services[1:])
 
-    def wait(self, timeout=10):
-        """Waits until every node has the flows of its role and no more to
-        do."""
+    def wait(self, timeout=20):
+        """Waits until every node knows what its API server has, has the
+        flows of its role and no more to do."""
         for name, cluster in self.clusters.items():
             for member in cluster.members:
-                role = ("gateway" if member.node is self.gateways[name]
-                        else "regular node")
-                wait_for(lambda d=member.daemon, r=role:
-                         "multicluster: %s; Gateway %s," % (
-                             r, self.gateways[name].node_name)
-                         in d.appctl("sync"), timeout, role, member.daemon)
-                member.daemon.wait_synced()
+                wait_for(lambda n=name, m=member: self._is_settled(n, m),
+                         timeout, "all to be done", member.daemon)
         return self
+
+    def _is_settled(self, name, member):
+        """By two answers: its turn may have begun before the last event
+        came."""
+        api, gateway = self.clusters[name].api, self.gateways[name]
+        words = ["multicluster: %s; Gateway %s, for other clusters %s" % (
+            "gateway" if member.node is gateway else "regular node",
+            gateway.node_name, self.addresses[name]),
+                 "other clusters: %d\n" % len(api.store.records(
+                     "clusterinfoimports"))]
+        return api.delivered() and all(
+            has_all(api, text) and all(word in text for word in words)
+            for text in (member.daemon.appctl("sync") for _ in range(2)))
 
     def follow(self, node, client, target):
         """The way of a packet that `ofproxyctl trace` tells: what is typed
@@ -158,11 +167,11 @@ class ClusterSet:
                 if n.of(4) == found.group(1))
         return way
 
-    def export(self, endpoints, importer="east"):
+    def export(self, endpoints, importer="east", **spec):
         """A Service of every cluster with the endpoints that 'endpoints'
-        has under its name; and in 'importer' one whose endpoints are their
-        cluster IPs: (that one, the others by name)."""
-        made = {name: self.clusters[name].service(found)
+        has under its name, and this spec; and in 'importer' one whose
+        endpoints are their cluster IPs: (that one, the others by name)."""
+        made = {name: self.clusters[name].service(found, **spec)
                 for name, found in endpoints.items()}
         home = self.clusters[importer]
         imported = home.service(

@@ -33,6 +33,8 @@ COOKIE = re.compile(r"\bcookie=0x([0-9a-f]+)")
 PROXY_NAME = "service.kubernetes.io/service-proxy-name"
 GROUP = re.compile(r"\b(group_id=|group:)(\d+)")
 REGISTER = re.compile(r"\b(reg7=|set_field:)(0x[0-9a-f]+)((?:->reg7)?)")
+COUNTS = re.compile(r"objects: (\d+) Services, (\d+) EndpointSlices, "
+                    r"\d+ endpoints, (\d+) Nodes")
 
 ESTABLISHED = "01"              # In /proc/net/tcp.
 EXTRA_BUCKET = 0x7fffffff       # It only evens out the slots of dp_hash.
@@ -167,6 +169,16 @@ def is_of_use(record):
             and b'"FQDN"' not in record.body)
 
 
+def has_all(api, text):
+    """Whether a daemon that says this to "sync" is in sync and knows as many
+    objects as the API server has."""
+    wanted = (sum(map(concerns_us, api.store.records("services"))),
+              sum(map(is_of_use, api.store.records("endpointslices"))),
+              len(api.store.records("nodes")))
+    return (text.startswith("in sync: yes")
+            and tuple(map(int, COUNTS.search(text).groups())) == wanted)
+
+
 def units(daemon):
     """(Service port in one family, object id) of all that it serves."""
     for line in daemon.appctl("services").splitlines()[1:]:
@@ -245,18 +257,9 @@ class Rig:
 
     def _settled(self):
         self.daemon.check_running()
-        if not (self.api.delivered(at_least=self.n_watches)
-                and self._is_read()):
-            return False
-        wanted = (sum(map(concerns_us, self.api.store.records("services"))),
-                  sum(map(is_of_use,
-                          self.api.store.records("endpointslices"))),
-                  len(self.api.store.records("nodes")))
-        text = self.daemon.appctl("sync")
-        counts = re.search(r"objects: (\d+) Services, (\d+) EndpointSlices, "
-                           r"\d+ endpoints, (\d+) Nodes", text)
-        return (text.startswith("in sync: yes")
-                and tuple(map(int, counts.groups())) == wanted)
+        return (self.api.delivered(at_least=self.n_watches)
+                and self._is_read()
+                and has_all(self.api, self.daemon.appctl("sync")))
 
     def _is_read(self):
         """Whether all that the API server has sent has been read: nothing is

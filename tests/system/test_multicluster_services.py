@@ -115,9 +115,9 @@ def test_the_far_side_remembers(clusters):
     """Affinity of the exported Service: all clients of the other cluster are
     one, its gateway."""
     east, west = clusters.east, clusters.west
-    web, made = clusters.export({"west": [at(p) for n in west.nodes
-                                          for p in n.pods]})
-    made["west"].change(sessionAffinity="ClientIP")
+    web, _ = clusters.export({"west": [at(p) for n in west.nodes
+                                       for p in n.pods]},
+                             sessionAffinity="ClientIP")
     answers = set()
     for node in east.nodes:
         client = node.pods[1]
