@@ -165,8 +165,9 @@ def test_the_daemon_serves_from_the_image(container, node, pods):
         assert ask_once(client, VIP, 80)["answers"] == {"web": 1}
     assert node.run("sysctl", "-n",
                     "net.ipv4.conf.antrea-gw0.rp_filter").stdout == "2\n"
-    assert proc.output(*container.command("ofproxyctl", "sync"),
-                       netns=node.name).startswith("in sync: yes")
+    wait_for(lambda: proc.output(
+        *container.command("ofproxyctl", "sync"), netns=node.name
+    ).startswith("in sync: yes"), 10, "ofproxyd in sync", container)
     warnings = [line for line in container.log.read_text().splitlines()
                 if "|WARN|" in line or "|ERR|" in line]
     assert not warnings

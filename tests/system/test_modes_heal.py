@@ -46,7 +46,7 @@ def check_heals(multi, damage, limit):
     member = multi.members[0]
     service = multi.service([at(multi.nodes[-1].pods[0])])
     before = state(member)
-    assert is_whole(multi, service)
+    wait_for(lambda: is_whole(multi, service), 5, "traffic", member.daemon)
     damage(member)
     began = time.monotonic()
     wait_for(lambda: state(member) == before, limit + 8,

@@ -276,6 +276,7 @@ def test_from_outside(clusters, n_node, how, proto):
     change_spec(web, type="NodePort", externalIPs=[EXTERNAL], ports=[
         objects.port(PORT, p.lower(), p, nodePort=NODE_PORT)
         for p in ("TCP", "UDP")])
+    clusters.wait()     # A new route disturbs the tunnels of its node.
     host, port = node.of(4), NODE_PORT
     if how == "external":
         host, port = EXTERNAL, PORT

@@ -9,6 +9,7 @@ import pytest
 
 from support import objects
 from support.daemon import ROOT, api_kubeconfig
+from support.wait import slowness
 
 
 def quickstart(*args):
@@ -16,7 +17,7 @@ def quickstart(*args):
     return subprocess.run(
         [sys.executable, ROOT / "scripts" / "quickstart.py", "--once", *args],
         env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"), check=True,
-        stdout=subprocess.PIPE, text=True, timeout=120).stdout
+        stdout=subprocess.PIPE, text=True, timeout=120 * slowness()).stdout
 
 
 def test_all_scenes_play_without_a_failed_connection():

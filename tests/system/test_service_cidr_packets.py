@@ -81,6 +81,7 @@ def test_without_the_network_it_is_the_hosts_business(cluster, family):
                  in cluster.daemon.appctl("sync"), 10, "no network",
                  cluster.daemon)
         cluster.daemon.wait_synced()
+        cluster.node.switch.wait_revalidated()      # It has dropped these.
         with Wire(cluster.node, "antrea-gw0") as gateway:
             ask_once(cluster.pods[0], UNUSED[family], PORT, timeout=0.3)
             assert gateway.wait(lambda f: f.dst == UNUSED[family])

@@ -60,7 +60,7 @@ def test_e1_a_fixed_source_port_moves_to_the_new_endpoint(cluster, family):
         result = stream.stop()
     assert set(result["answers"]) == {"p1:8080", "p2:8080"}
     # Between the new flows and the removal, and what the datapath had cached.
-    assert result["n_failures"] < 60
+    assert result["n_failures"] < 60 * slowness()
 
 
 class SlowServer:
@@ -112,7 +112,6 @@ def test_an_answer_on_its_way_arrives(cluster, family):
             time.sleep(0.004)
         wait_quiet(cluster)
         for sock in asked:
-            sock.settimeout(0.1)
             assert sock.recv(100) == b"x"
 
 
@@ -126,6 +125,7 @@ def test_e3_none_is_left_after_scaling_to_zero(cluster, family):
         wait_endpoint(cluster, service, family, web)
         service.set([])
         wait_endpoint(cluster, service, family, None)
+        wait_quiet(cluster)
         result = ask_once(client, service.of(family), PORT, proto="udp")
         assert result["kinds"] == {"ECONNREFUSED": 1}
         service.set([at(web)])

@@ -220,9 +220,10 @@ def test_e16_another_nodes_port_is_left_alone(cluster, exposed, family):
     with OneWay(pod, other, 30053, 21999):
         wait_for(entry, SOON, "the entry", cluster.daemon)
         before = entry()
-        exposed.set(web)
+        exposed.begin(web)
         exposed.set()
         exposed.delete()
+        cluster.daemon.wait_flow("ServiceLB", "tp_dst=30053 ", present=False)
         wait_for(lambda: "0 changes wait, 0 are in passes"
                  in cluster.daemon.appctl("sync"), SOON, "the last pass",
                  cluster.daemon)

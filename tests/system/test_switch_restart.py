@@ -77,6 +77,7 @@ def test_both_restart_at_once(cluster, family):
     daemon.start()
     switch.start_vswitchd()
     wait_for(lambda: switch.state() == before, 10, "its old state", daemon)
+    daemon.wait_synced()        # The host, too.
     works(cluster, service, family)
 
 

@@ -9,6 +9,7 @@ from support import objects, packets
 from support.antrea import TABLES, Antrea, Port, Svc, with_more
 from support.cluster import lost_syns
 from support.traffic import Client, Server, ask_once
+from support.wait import slowness
 
 GATEWAY = "antrea-gw0"
 VIPS = {4: "10.96.0.10", 6: "2001:db8:96::10"}
@@ -154,7 +155,7 @@ def test_a_switch_by_itself_connects_pods_until_ours_is_there(
                  switch.bridge, "datapath_type=netdev")
     one, two = node.add_pod("p0"), node.add_pod("p1")
     node_apiserver.apply(objects.node("n1", [str(c) for c in node.cidrs]))
-    node_apiserver.fault(resource="services", verb="list", delay=1)
+    node_apiserver.fault(resource="services", verb="list", delay=slowness())
     with Server(two, "p1", tcp=[8080]):
         ask_once(one, two.of(family), 8080)
         before = lost_syns(one)
