@@ -205,7 +205,7 @@ def expect_trouble(member):
 def wait_answer(service, client):
     """Asks until there is an answer; the seconds that it took."""
     began = time.monotonic()
-    wait_for(lambda: service.ask(client, 4, timeout=0.1)["n"], 20,
+    wait_for(lambda: service.ask(client, 4, timeout=0.1 * slowness())["n"], 20,
              "an answer")
     return time.monotonic() - began
 
