@@ -125,9 +125,6 @@ class PipeNode:
 
     def __enter__(self):
         self.switch.start()
-        # So that wait_revalidated() takes no second.
-        self.switch.vsctl("set", "Open_vSwitch", ".",
-                          "other_config:max-revalidator=100")
         self.switch.add_bridge()
         self._add_port("gw", GATEWAY_OFPORT, "type=dummy",
                        'mac="%s"' % self.mac)
