@@ -132,6 +132,8 @@ def test_what_is_for_a_cluster_that_left_goes_outside(clusters, far):
     info = clusters.info("west")
 
     def ways():
+        for member in east.members:
+            member.switch.wait_revalidated()
         with east.capture(*east.nodes) as capture:
             ask_once(client, address, 80, timeout=0.2)
         return {s.kind for s in capture.of(address)}

@@ -101,6 +101,7 @@ def test_q2_a_reject_leaves_nothing_behind(cluster, family, proto):
     assert_refused(service.ask(client, family, proto=proto,
                                source_port=port), 1)
     service.set([at(web)])
+    cluster.node.switch.wait_revalidated()
     assert service.ask(client, family, proto=proto, source_port=port)["n"] == 1
 
 

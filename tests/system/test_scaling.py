@@ -19,6 +19,13 @@ PROTOS = pytest.mark.parametrize("proto", ["tcp", "udp"])
 CLUSTER = {"n_pods": 4, "antreaProxy": {"proxyAll": True}}
 
 
+def set_now(service, pods):
+    """Gives a Service these endpoints, also for what the datapath had
+    cached."""
+    service.set([at(p) for p in pods])
+    service.cluster.node.switch.wait_revalidated()
+
+
 @contextlib.contextmanager
 def no_loss(service, client, family, proto="tcp", moves=0):
     """Clients that connect all the time: none fails, no SYN is sent twice; but
@@ -45,7 +52,7 @@ def test_scaling_up_and_down_loses_no_connection(cluster, family, proto):
     service = cluster.service([at(web[0])])
     with no_loss(service, client, family, proto, moves=2) as traffic:
         for n in (2, 3, 1, 3, 2):
-            service.set([at(p) for p in web[:n]])
+            set_now(service, web[:n])
             result = service.ask(client, family, 50, proto=proto)
             wanted = {p.pod_name + ":8080" for p in web[:n]}
             assert wanted <= set(result["answers"])
@@ -80,9 +87,9 @@ def test_connections_outlive_their_endpoint(cluster, family):
     service = cluster.service([at(web)])
     with service.client(client, "hold", family, interval=0.005,
                         concurrency=5) as held:
-        service.set([at(other)])
+        set_now(service, [other])
         assert service.ask(client, family, 20)["answers"] == {"p2:8080": 20}
-        service.set([])
+        set_now(service, [])
         assert service.ask(client, family, 5)["kinds"] == {
             "ECONNREFUSED": 5}
         service.delete()
@@ -102,7 +109,7 @@ def test_a_service_comes_back_from_zero(cluster, family, proto):
     with service.client(client, family=family, proto=proto,
                         concurrency=4, interval=0.001) as traffic:
         for _ in range(3):
-            service.set([])
+            set_now(service, [])
             # Of UDP, a port number may be remembered a little longer.
             wait_for(lambda: service.ask(client, family, proto=proto)["kinds"]
                      == {"ECONNREFUSED": 1}, 1 if proto == "udp" else 0,

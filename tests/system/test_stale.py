@@ -219,6 +219,7 @@ def test_an_endpoint_that_serves_keeps_its_streams(cluster, family):
         wait_endpoint(cluster, service, family, old)
         leaving = at(old, ready=False, serving=True, terminating=True)
         service.set([leaving, at(new)])
+        cluster.node.switch.wait_revalidated()
         assert service.ask(client, family, 5, proto="udp")["answers"] == {
             "p2:8080": 5}
         before = cluster.daemon.appctl("sync")
@@ -273,6 +274,7 @@ def test_e12_e13_tcp_is_left_alone(cluster):
     service = cluster.service([at(old)])
     with Client(client, "hold", service.of(4), PORT, interval=0.01) as held:
         service.set([at(new)])
+        cluster.node.switch.wait_revalidated()
         assert service.ask(client, 4, 3)["answers"] == {"p2:8080": 3}
         wait_quiet(cluster)
         result = held.stop()
