@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import time
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from support.ovs import PrivateSwitch
 from support.wait import tail, wait_for
 
 SERVER = "https://127.0.0.1:6443"
+CONNECT_S = 10                  # HTTP_CONNECT_MS
 ACCOUNT = "system:serviceaccount:kube-system:ofproxyd"
 
 
@@ -137,6 +139,15 @@ def test_a_pod_of_the_daemonset_is_admitted(server):
         manifests.container()["volumeMounts"])
 
 
+def write_kubeconfig(server, folder):
+    """With a token of the daemon's account."""
+    token = folder / "token"
+    token.write_text(server.kubectl("create", "token", "ofproxyd", "-n",
+                                    "kube-system"))
+    (folder / "kubeconfig").write_text(kubeconfig(
+        SERVER, ca=server.pki / "ca.crt", token_file=token))
+
+
 def test_the_daemon_works_with_the_rights_of_its_account(server, tmp_path):
     """With the token of its ServiceAccount it is in sync, and nothing was
     forbidden; others' objects it can't see."""
@@ -145,11 +156,7 @@ def test_the_daemon_works_with_the_rights_of_its_account(server, tmp_path):
     server.ns.batch("link add uplink type veth peer name uplink-peer",
                     "link set uplink-peer up", "link set uplink up",
                     "addr add 192.0.2.11/24 dev uplink")
-    token = tmp_path / "token"
-    token.write_text(server.kubectl("create", "token", "ofproxyd", "-n",
-                                    "kube-system"))
-    (tmp_path / "kubeconfig").write_text(kubeconfig(
-        SERVER, ca=server.pki / "ca.crt", token_file=token))
+    write_kubeconfig(server, tmp_path)
     with PrivateSwitch(tmp_path / "switch", netns=server.ns.name) as switch:
         with Ofproxyd(tmp_path / "daemon", tmp_path / "kubeconfig", switch,
                       antreaProxy={"proxyAll": True}) as daemon:
@@ -162,3 +169,19 @@ def test_the_daemon_works_with_the_rights_of_its_account(server, tmp_path):
         done = server.kubectl("auth", "can-i", verb, resource, "--as",
                               ACCOUNT, check=False)
         assert done.strip() == "no", (verb, resource)
+
+
+def test_lists_come_at_once(server, tmp_path):
+    """Whatever their size: what libcurl has read of a list in HTTP/2, and not
+    passed on yet, does not wait until a timer wakes it, that of connecting."""
+    write_kubeconfig(server, tmp_path)
+    with PrivateSwitch(tmp_path / "switch", netns=server.ns.name) as switch:
+        for number in range(1, 9):
+            server.kubectl("create", "-f", "-", input=json.dumps(
+                objects.slice_("default", "web", ["10.10.1.3"],
+                               suffix=str(number))))
+            with Ofproxyd(tmp_path / str(number), tmp_path / "kubeconfig",
+                          switch) as daemon:
+                began = time.monotonic()
+                daemon.wait_log("endpointslices: listed")
+                assert time.monotonic() - began < CONNECT_S - 1, number
