@@ -27,6 +27,8 @@ CLUSTER_CIDRS = "10.244.0.0/16", "fd00:10:244::/48"
 SERVICE_CIDRS = "10.96.0.0/16", "fd00:10:96::/112"
 API_VIP, DNS_VIP = "10.96.0.1", "10.96.0.10"
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+# What ofproxyd's package has at /etc/ofproxyd.
+CONF = pathlib.Path(__file__).resolve().parents[2] / "conf/antrea-agent.conf"
 UP = 120                        # Seconds for a part to come up.
 END = 10                        # Seconds for a process to end.
 
@@ -86,7 +88,9 @@ class Node:
         self.pod_cidrs = ["10.244.%d.0/24" % number,
                           "fd00:10:244:%x::/64" % number][:families]
         self.dir = state / self.name
-        self.ovs = self.dir / "ovs"
+        # What pods find on the node: the part of it that it has of its own.
+        self.files = self.dir / "hostfs"
+        self.ovs = self.files / "run" / "openvswitch"
 
 
 class Cluster:
@@ -316,24 +320,34 @@ class Cluster:
             sh("ip", "-n", full, "route", "replace", "default", "via", via)
 
     def start_node(self, node, zone):
-        """A node's stand-in for the kubelet."""
+        """A node's stand-in for the kubelet, and what pods find there."""
+        settings = node.files / "proc" / "sys" / "net"
+        settings.mkdir(parents=True)
+        sh(*in_ns(node.name, "mount", "--bind", "/proc/sys/net",
+                  str(settings)))
+        (node.files / "var").mkdir()
+        (node.files / "var" / "run").symlink_to("../run")
         self.spawn("node-" + node.name, node.name, [
             self.programs / "kubelab", "node", "--name=" + node.name,
             "--kubeconfig=%s" % self.kubeconfig, "--ips=" + ",".join(node.ips),
             "--pod-cidrs=" + ",".join(node.pod_cidrs),
             "--zone=zone-%d" % zone, "--dir=%s" % node.dir,
             "--bin-dir=%s" % self.programs, "--ovs-run-dir=%s" % node.ovs,
-            "--cluster-dns=" + DNS_VIP])
+            "--cluster-dns=" + DNS_VIP], OFPROXYD_CONF=str(CONF))
+
+    def variables(self, node):
+        """Those of a program that serves Services on a node."""
+        return {"KUBECONFIG": str(self.kubeconfig), "NODE_NAME": node.name,
+                "NODE_IP": node.ips[0], "POD_CIDR": node.pod_cidrs[0],
+                "NODES": str(len(self.nodes)), "NODE_DIR": str(node.dir),
+                "OVS_RUNDIR": str(node.ovs), "PROGRAMS": str(self.programs),
+                "CLUSTER_CIDR": ",".join(CLUSTER_CIDRS[:self.families]),
+                "SERVICE_CIDR": ",".join(SERVICE_CIDRS[:self.families])}
 
     def start_proxy(self, node, proxy):
         """A program that serves Services, on one node."""
         self.spawn("%s-%s" % (proxy.name, node.name), node.name, [proxy],
-                   KUBECONFIG=str(self.kubeconfig), NODE_NAME=node.name,
-                   NODE_IP=node.ips[0], POD_CIDR=node.pod_cidrs[0],
-                   NODES=str(len(self.nodes)), NODE_DIR=str(node.dir),
-                   OVS_RUNDIR=str(node.ovs), PROGRAMS=str(self.programs),
-                   CLUSTER_CIDR=",".join(CLUSTER_CIDRS[:self.families]),
-                   SERVICE_CIDR=",".join(SERVICE_CIDRS[:self.families]))
+                   **self.variables(node))
 
     def end_proxy(self, node, proxy):
         """Ends it; its exit status."""
