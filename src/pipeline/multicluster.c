@@ -236,6 +236,33 @@ render_answers(const struct pipe_node *node, const struct ip *gateway,
     }
 }
 
+/* What another cluster's gateway sends to a pod itself, as it is when it has
+ * been looked up elsewhere: while another node is the gateway, or thinks that
+ * it still is.  If the pod has to answer to an address and port to which it
+ * answers in a connection that was looked up here, it sees another port.  Open
+ * vSwitch accepts two connections with the same answers if the second one is
+ * without NAT, and then translates none of those of the first. */
+static void
+render_looked_up(const struct ip *gateway, struct build *b)
+{
+    struct build_ct ct = {
+        .zone = build_zone(ip_family(gateway)),
+        .commit = true,
+        .nat = BUILD_NAT_SRC,
+        .nat_ip = *gateway,
+        .next = PIPE_T_OUTPUT,
+        .copy_source = true,
+    };
+
+    build_flow(b, PIPE_T_CT_COMMIT, PIPE_PRIO_HIGH);
+    build_match_src(b, gateway);
+    build_match_ct_state(b, CS_NEW | CS_TRACKED, 0);
+    build_match_field(b, PIPE_F_CT_SNAT, PIPE_V_CT_SNAT_NO);
+    build_match_field(b, PIPE_F_CT_SERVICE, PIPE_V_CT_SERVICE_NO);
+    build_ct(&b->ofpacts, &ct);
+    build_done(b);
+}
+
 void
 mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
                struct build *b)
@@ -255,6 +282,9 @@ mc_render_peer(const struct pipe_node *node, const struct pipe_mc_peer *peer,
     }
     for (size_t i = 0; i < peer->n_gateways; i++) {
         render_answers(node, &peer->gateways[i], &peer->tunnel_dst, b);
+        if (node->mc_role == PIPE_MC_GATEWAY) {
+            render_looked_up(&peer->gateways[i], b);
+        }
 
         /* As any between clusters: it is there to count them. */
         if (node->mc_role == PIPE_MC_GATEWAY && node->tunnel_ofport) {

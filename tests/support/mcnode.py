@@ -94,6 +94,11 @@ def cluster_flows(role, mac, networks, gateways, tunnel_dst, gateway_ip=None):
         made.update({
             (CLASSIFIER, 220, "tun_src=%s,in_port=%d,dl_dst=%s"
              % (address, TUNNEL, MC_MAC)): ARRIVAL for address in gateways})
+        made.update({
+            (COMMIT, 210, "ct_state=+new+trk,ct_mark=0/0x30,ip,nw_src="
+             + address): "ct(commit,table=%d,zone=%d,nat(src=%s),"
+            "exec(move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]))"
+            % (OUTPUT, MAIN_ZONE, address) for address in gateways})
     for net in networks if role == "gateway" else ():
         match = "ct_state=-rpl+trk,%sip,nw_dst=" + net
         made[SNAT_MARK, 210, match % "ct_mark=0/0x20,"] = (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gateways and clusters come, change and go while packets flow between two
 clusters."""
+import contextlib
 import itertools
 import os
 import random
@@ -8,8 +9,8 @@ import time
 
 import pytest
 
-from support import apistore
-from support.cluster import at, lost_syns
+from support import apistore, packets
+from support.cluster import PORT, at, lost_syns
 from support.clusterset import NAMESPACE as MC, ClusterSet, \
     assert_no_failures, cluster_info, gateway, late_failures, traffic
 from support.multinode import bridge_state
@@ -17,6 +18,7 @@ from support.traffic import ask_once
 from support.wait import slowness, wait_for
 
 HOW = pytest.mark.parametrize("hard", [True, False], ids=["kill", "term"])
+SOURCE_PORT = 22001
 ELSEWHERE = "203.0.113.90"      # A gateway of a cluster that isn't there.
 WARNED = (r"\|multicluster\|WARN\|.* is not used: it overlaps",
           r"ClusterInfoImport .* is not used: it overlaps",
@@ -345,6 +347,44 @@ def test_changes_while_a_daemon_is_away(clusters, far):
     clusters.set_gateway("west", west.nodes[0])
     clusters.wait()
     clusters.settle(web, client)
+
+
+def answered(sock):
+    """Whether a datagram is answered before the next one is sent."""
+    word = b"%d" % time.monotonic_ns()
+    sock.send(word)
+    with contextlib.suppress(TimeoutError):
+        return sock.recv(200).split()[-1] == word
+    return False
+
+
+def test_a_gateway_was_away_while_another_was_it(clusters):
+    """It knows nothing of that, and has got what the other one had looked up
+    for its pod from a client that it knows: a UDP socket that is held is
+    answered again when it is the gateway for others, too."""
+    west, pod = clusters.west, clusters.west.nodes[0].pods[0]
+    first, client = member_of(west, 0), clusters.east.nodes[1].pods[1]
+    web, _ = clusters.export({"west": [at(pod)]})
+    clusters.settle(web, client)
+    entry = "udp,orig=(src=%s,dst=%s,sport=%d," % (
+        clusters.addresses["east"], pod.of(4), SOURCE_PORT)
+    with packets.sock(client, 4, port=SOURCE_PORT, timeout=0.05) as sock:
+        sock.connect((web.of(4), PORT))
+        wait_for(lambda: answered(sock), 5, "an answer", clusters)
+        first.daemon.kill()
+        try:
+            clusters.set_gateway("west", west.nodes[1])
+
+            def is_sent():
+                answered(sock)
+                return any(line.startswith(entry)
+                           for line in first.switch.conntrack())
+            wait_for(is_sent, 10, "what the other one looks up", clusters)
+        finally:
+            clusters.set_gateway("west", west.nodes[0])
+            first.daemon.start()
+        clusters.wait()
+        wait_for(lambda: answered(sock), 5, "an answer", clusters)
 
 
 def test_kinds_that_come_later_are_picked_up(tmp_path):

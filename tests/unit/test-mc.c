@@ -261,7 +261,7 @@ role_follows_the_oldest_gateway(void **state)
     assert_memory_equal(mc_gateway_ip(f->mc),
                         &(struct ip[]){ ip("192.0.2.11") }, sizeof(struct ip));
     assert_true(ip_is_none(mc_internal_ip(f->mc)));
-    assert_int_equal(render(f), 4);
+    assert_int_equal(render(f), 5);
 
     model_delete(f->model, MODEL_MC_GATEWAYS, "mc", "n1");
     model_delete(f->model, MODEL_MC_CLUSTERS, "mc", "west");
