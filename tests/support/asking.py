@@ -10,7 +10,6 @@ answer that it should have.
 The sockets are of this process, so that a question costs milliseconds; and
 all that get no answer together cost one wait.
 """
-import collections
 import dataclasses
 import errno
 import itertools
@@ -28,11 +27,9 @@ LOST_PATIENCE = 1.5             # and when one has not.
 QUIET = 0.7                     # Without answer for so long: silence.
 AT_ONCE = 80                    # Questions under way.
 
-# Of a client's UDP, by its namespace, one after the other: a port that it has
-# used not long ago would lead to who answered then, by the connection that is
-# remembered.
-UDP_PORTS = collections.defaultdict(
-    lambda: itertools.cycle(range(26000, 30000)))
+# Of UDP, one after the other: a port that a client has used not long ago
+# would lead to who answered then, by the connection that is remembered.
+UDP_PORTS = itertools.cycle(range(10000, 30000))
 
 
 class Answer:
@@ -126,7 +123,7 @@ def _make(question):
     sock = socket.socket(domain, kind)
     sock.setblocking(False)
     if question.proto == "udp":
-        sock.bind((question.source or "", next(UDP_PORTS[question.who.name])))
+        sock.bind((question.source or "", next(UDP_PORTS)))
     elif question.source:
         sock.bind((question.source, 0))
     return sock
