@@ -12,7 +12,6 @@ all that get no answer together cost one wait.
 """
 import dataclasses
 import errno
-import itertools
 import selectors
 import socket
 import time
@@ -26,10 +25,6 @@ PATIENCE = 6.0                  # Seconds for answers that have to come, if
 LOST_PATIENCE = 1.5             # and when one has not.
 QUIET = 0.7                     # Without answer for so long: silence.
 AT_ONCE = 80                    # Questions under way.
-
-# Of UDP, one after the other: a port that a client has used not long ago
-# would lead to who answered then, by the connection that is remembered.
-UDP_PORTS = itertools.cycle(range(10000, 30000))
 
 
 class Answer:
@@ -122,9 +117,7 @@ def _make(question):
             else socket.SOCK_STREAM)
     sock = socket.socket(domain, kind)
     sock.setblocking(False)
-    if question.proto == "udp":
-        sock.bind((question.source or "", next(UDP_PORTS)))
-    elif question.source:
+    if question.source:
         sock.bind((question.source, 0))
     return sock
 
