@@ -318,6 +318,9 @@ pipe_render_cluster_ip(uint32_t object_id, const struct ip *ip,
     build_init(&b, out, cookie_make(COOKIE_CLUSTER_IP, object_id));
     build_flow(&b, PIPE_T_SERVICE_LB, PIPE_PRIO_REST);
     build_match_dst(&b, ip);
+    /* What has an endpoint selected is between two tables of a predecessor's
+     * (render_select_again). */
+    build_match_field(&b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
     match_set_nw_frag_masked(&b.match, 0, FLOW_NW_FRAG_ANY);
     build_reject(&b);
     build_done(&b);

@@ -142,6 +142,23 @@ def test_c10_antreas_bridge_is_taken_over_in_one_bundle(rig):
     rig.daemon.wait_log("taken over in one transaction")
 
 
+def test_c10_what_waited_in_a_group_is_not_rejected(rig):
+    """A packet whose group of Antrea's chooses after the takeover goes on in
+    what is that agent's EndpointDNAT and another table of ours: it comes to
+    our group nevertheless."""
+    other = antrea(rig, 1)
+    rig.start_daemon()
+    text = rig.switch.appctl(
+        "ofproto/trace-packet-out", "br-int",
+        "in_port=5,tcp,dl_src=%s,dl_dst=%s,nw_src=10.10.1.3,nw_dst=%s,"
+        "nw_ttl=64,tp_src=40000,tp_dst=80"
+        % (pod_mac("10.10.1.3"), GATEWAY_MAC, vip(0)),
+        other.numbered("set_field:0x203->reg0,set_field:0x0a0a0102->reg3,"
+                       "set_field:0x21f90->reg4,resubmit(,<EndpointDNAT>)"))
+    assert re.search(r"^ *group:", text, re.M), text
+    assert "controller" not in text, text
+
+
 def test_c10_after_a_takeover_a_restart_sends_nothing(rig):
     """Nothing at all, and the bridge is as it was."""
     antrea(rig)
