@@ -209,7 +209,7 @@ def traffic(service, client, concurrency=1, timeout=2):
     """Questions by TCP and UDP from here to the end of the block."""
     with contextlib.ExitStack() as stack:
         yield {proto: stack.enter_context(service.client(
-            client, "connect", 4, proto=proto, interval=INTERVAL,
+            client, "connect", 4, proto=proto, interval=INTERVAL, least=20,
             concurrency=concurrency, timeout=timeout))
                for proto in ("tcp", "udp")}
 

@@ -39,6 +39,7 @@ IPPROTO_SCTP = 132
 BUFFER = 65536
 LAST_ANSWER = 1.0               # Seconds to wait for it after a stream,
 TIMEOUT = 2.0                   # and for any other, on an idle machine.
+LEAST_WAIT = 10.0               # Seconds for the last ones that are wanted.
 MAX_FAILURES = 100              # Told one by one; all are counted.
 
 
@@ -225,11 +226,21 @@ def _ask(sock, text):
 class _Pace:
     """Shares the tries among threads, and ends them."""
 
-    def __init__(self, options):
+    def __init__(self, options, count):
         self._lock = threading.Lock()
         self._left = options.count
         self._interval = options.interval
+        self._least, self._answers = options.least, count.latencies
+        self._goal = self._until = None
         self.stop = threading.Event()
+
+    def end(self, *_):
+        """Ends them, once there are as many more answers as are asked for,
+        or none can be expected."""
+        self._until = time.monotonic() + LEAST_WAIT * slowness()
+        self._goal = len(self._answers) + self._least
+        if not self._least:
+            self.stop.set()
 
     def next(self):
         """Whether to try once more."""
@@ -238,6 +249,9 @@ class _Pace:
                 if self._left == 0:
                     return False
                 self._left -= 1
+        if self._goal is not None and (len(self._answers) >= self._goal
+                                       or time.monotonic() > self._until):
+            self.stop.set()
         return not self.stop.is_set()
 
     def rest(self):
@@ -346,8 +360,9 @@ def ask(options):
 
     The first answer is told on a line of its own, so that a test can wait
     until traffic flows."""
-    count, pace = Count(), _Pace(options)
-    signal.signal(signal.SIGTERM, lambda *_: pace.stop.set())
+    count = Count()
+    pace = _Pace(options, count)
+    signal.signal(signal.SIGTERM, pace.end)
     threads = [threading.Thread(target=LOOPS[options.command],
                                 args=(options, count, pace))
                for _ in range(options.concurrency)]
@@ -386,6 +401,8 @@ def main():
         client.add_argument("--proto", choices=("tcp", "udp", "sctp"),
                             default="udp" if name == "stream" else "tcp")
         client.add_argument("--count", type=int, help="questions in all")
+        client.add_argument("--least", type=int, default=0, help="answers "
+                            "to wait for after SIGTERM")
         client.add_argument("--interval", type=float, default=0)
         client.add_argument("--concurrency", type=int, default=1)
         client.add_argument("--timeout", type=float,
@@ -439,7 +456,9 @@ class Server(_Running):
 class Client(_Running):
     """A running client; .result is there once it has ended.
 
-    'more' are the program's options: count=, interval=, proto=..."""
+    'more' are the program's options: count=, interval=, proto=...  With
+    least= it goes on at its end until it has had so many more answers: a test
+    that counts some has them, however short it was, and an outage an end."""
 
     def __init__(self, namespace, kind, host, port, **more):
         options = []

@@ -28,7 +28,8 @@ def no_loss(cluster, service, family, moves=0):
     before = lost_syns(pod), lost_syns(cluster.host)
     with contextlib.ExitStack() as stack:
         def client(where, *args, **more):
-            return stack.enter_context(service.client(where, *args, **more))
+            return stack.enter_context(
+                service.client(where, *args, least=11, **more))
 
         traffic = {
             "connections": client(pod, "connect", family, interval=0.001,

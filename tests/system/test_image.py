@@ -177,9 +177,9 @@ def test_the_daemon_serves_from_the_image(container, node, pods):
 def test_an_update_loses_nothing(container, node, pods):
     """One container ends and the next one begins, as with a rolling
     update."""
-    with Client(pods[0], "connect", VIP, 80, interval=0.002) as new, \
-            Client(pods[0], "hold", VIP, 80, interval=0.005) as held, \
-            Client(node, "connect", VIP, 80, interval=0.005) as host:
+    with Client(pods[0], "connect", VIP, 80, interval=0.002, least=11) as new, \
+            Client(pods[0], "hold", VIP, 80, interval=0.005, least=11) as held, \
+            Client(node, "connect", VIP, 80, interval=0.005, least=11) as host:
         for _ in range(2):
             container.stop()
             assert container.page("/livez") is None

@@ -34,7 +34,8 @@ def no_loss(multi, service, family):
     before = lost_syns(pod), lost_syns(host)
     with contextlib.ExitStack() as stack:
         def client(where, *args, **more):
-            return stack.enter_context(service.client(where, *args, **more))
+            return stack.enter_context(
+                service.client(where, *args, least=11, **more))
 
         traffic = {
             "connections": client(pod, "connect", family, interval=0.003),

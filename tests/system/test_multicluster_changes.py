@@ -266,7 +266,8 @@ def test_kills_while_others_change_lose_nothing(clusters, far):
              tell_more]
     lost = lost_syns(client)
     with traffic(web, client) as clients, web.client(
-            client, "hold", 4, interval=0.005, concurrency=4) as held:
+            client, "hold", 4, interval=0.005, concurrency=4,
+            least=3) as held:
         Kills(clusters, steps).run(20)
         for cluster in clusters.clusters.values():
             for resource, first in (("clusterinfoimports", ("east", "west")),
@@ -318,7 +319,8 @@ def test_a_restart_of_any_daemon_loses_nothing(clusters, hard):
     clusters.settle(web, client)
     lost = lost_syns(client)
     with traffic(web, client) as clients, web.client(
-            client, "hold", 4, interval=0.005, concurrency=8) as held:
+            client, "hold", 4, interval=0.005, concurrency=8,
+            least=3) as held:
         for member in itertools.chain(clusters.east.members,
                                       clusters.west.members):
             before = member.switch.state()

@@ -34,7 +34,7 @@ def no_loss(service, client, family, proto="tcp", moves=0):
     way (test_stale.py has what survives)."""
     before = lost_syns(client)
     with service.client(client, family=family, proto=proto, concurrency=4,
-                        interval=0.001) as traffic:
+                        interval=0.001, least=21) as traffic:
         yield traffic
         service.ask(client, family, 100, proto=proto)
     lost = moves if proto == "udp" else 0

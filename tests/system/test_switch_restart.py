@@ -51,7 +51,7 @@ def test_c1_a_restarted_switch_serves_as_before(cluster, family, hard):
     before = switch.state()
     interval = 0.01
     with service.client(cluster.pods[0], "stream", family,
-                        interval=interval) as traffic:
+                        interval=interval, least=11) as traffic:
         switch.restart(hard)
         wait_for(lambda: switch.state() == before, OUTAGE, "its old state",
                  daemon)
@@ -157,7 +157,7 @@ def test_c13_what_a_foreign_hand_does_is_repaired(cluster, family, hand):
     daemon.wait_synced()
     before = switch.state()
     with service.client(cluster.pods[0], family=family, interval=0.001,
-                        concurrency=3, timeout=0.5) as traffic:
+                        concurrency=3, timeout=0.5, least=1) as traffic:
         took = []
         while not took or took[-1] > SOON * slowness():
             assert len(took) < 3, took

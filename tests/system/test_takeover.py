@@ -84,7 +84,7 @@ class Site:
         with contextlib.ExitStack() as stack:
             def client(where, kind, host, port, **more):
                 return stack.enter_context(
-                    Client(where, kind, host, port, **more))
+                    Client(where, kind, host, port, least=21, **more))
 
             made = {
                 "connections": client(self.client, "connect", vip, PORT,
@@ -160,9 +160,9 @@ def test_a_switch_by_itself_connects_pods_until_ours_is_there(
         ask_once(one, two.of(family), 8080)
         before = lost_syns(one)
         with Client(one, "connect", two.of(family), 8080,
-                    interval=.002) as new, \
+                    interval=.002, least=101) as new, \
                 Client(one, "hold", two.of(family), 8080,
-                       interval=.002) as held:
+                       interval=.002, least=101) as held:
             proxy = daemon(node_apiserver, switch)
             proxy.wait_log("forwards by itself")
             seen = switch.dump_flows()
