@@ -7,14 +7,19 @@
 #include <openvswitch/vlog.h>
 
 #include <packets.h>
+#include <timeval.h>
 #include <util.h>
 
 #include "ofproxyd/flow/cookie.h"
+#include "ofproxyd/host/localports.h"
 #include "ofproxyd/pipeline/pipeline.h"
 #include "peers-way.h"
 #include "services.h"
 
 VLOG_DEFINE_THIS_MODULE(local);
+
+/* Nobody notifies of other source ports.  Something wakes up as often. */
+#define PORTS_CHECK_MS 60000
 
 struct local {
     struct local_cfg cfg;
@@ -38,6 +43,8 @@ struct local {
     /* The host: what 'want' points to. */
     bool complete;
     char uplink[IFNAMSIZ]; /* Or "". */
+    struct localports ports;
+    long long int ports_ms; /* When they are read again. */
     struct host_want want;
     struct cidr want_addrs[N_IP_FAMILIES + 1];
     struct host_neigh want_neighs[N_IP_FAMILIES];
@@ -239,6 +246,32 @@ read_service_cidrs(struct local *l)
         return false;
     }
     l->svccidrs_seqno = svccidrs_seqno(sc);
+    return true;
+}
+
+/* Returns true if the node's programs have other source ports. */
+static bool
+read_local_ports(struct local *l)
+{
+    struct localports used = localports_read();
+
+    l->ports_ms = time_msec() + PORTS_CHECK_MS;
+    if (used.first == l->ports.first && used.last == l->ports.last) {
+        return false;
+    }
+
+    bool apart;
+    struct localports left = localports_left(used, &apart);
+
+    if (!apart) {
+        VLOG_WARN("net.ipv4.ip_local_port_range is %u to %u, which leaves "
+                  "less than %d ports: a client outside and a program of this "
+                  "node may get the same source port to one endpoint",
+                  used.first, used.last, LOCALPORTS_LEAST);
+    }
+    l->ports = used;
+    l->node.snat_port_min = left.first;
+    l->node.snat_port_max = left.last;
     return true;
 }
 
@@ -444,6 +477,9 @@ local_run(struct local *l, const struct ovsdb_state *db,
         l->svccidrs_seqno = UINT64_MAX;
         l->mc_seqno = UINT64_MAX;
         return false;
+    }
+    if (time_msec() >= l->ports_ms || db->seqno != l->db_seqno) {
+        changed |= read_local_ports(l);
     }
     if (model_nodes_seqno(l->cfg.model) != l->nodes_seqno
         || up->seqno != l->uplink_seqno) {

@@ -240,26 +240,18 @@ begin_snat(struct build *b, uint16_t priority, enum ip_family family,
     }
 }
 
-/* Ports of translated sources.  The gateway's address is a source that the
- * host's own connections have, too, which pass no zone that would keep them
- * apart; so those get ports that a kernel gives nobody
- * (net.ipv4.ip_local_port_range is 32768 to 60999). */
-#define SNAT_PORT_MIN 1024
-#define SNAT_PORT_MAX 32767
-
 static void
-finish_snat(struct build *b, const struct ip *source, bool hairpin)
+finish_snat(struct build *b, const struct ip *source, uint16_t port_min,
+            uint16_t port_max, bool hairpin)
 {
-    struct ip virtual_ip = pipe_virtual_ip(ip_family(source));
-    bool shared = !ip_equals(source, &virtual_ip);
     enum ip_family family = ip_family(source);
     struct build_ct ct = {
         .zone = build_snat_zone(family),
         .commit = true,
         .nat = BUILD_NAT_SRC,
         .nat_ip = *source,
-        .nat_port = shared ? SNAT_PORT_MIN : 0,
-        .nat_port_max = shared ? SNAT_PORT_MAX : 0,
+        .nat_port = port_min,
+        .nat_port_max = port_max,
         .next = PIPE_T_L2_FORWARDING,
         .marks = snat_marks,
         .n_marks = ARRAY_SIZE(snat_marks) - !hairpin,
@@ -271,27 +263,36 @@ finish_snat(struct build *b, const struct ip *source, bool hairpin)
 
 /* The source is the virtual address where the packet goes to the host, which
  * gives it another one on its way out, and would not take one from the
- * gateway's own address; else the gateway's. */
+ * gateway's own address; else the gateway's.  That one is a source that the
+ * host's own connections have, too, which pass no zone that would keep them
+ * apart; so ports are used that the host gives nobody. */
 static void
-render_snat(struct build *b, enum ip_family family, const struct ip *gateway)
+render_snat(struct build *b, enum ip_family family,
+            const struct pipe_node *node)
 {
+    const struct ip *gateway = &node->gateway_ips[family];
     struct ip virtual_ip = pipe_virtual_ip(family);
+    uint16_t min = node->snat_port_min, max = node->snat_port_max;
 
+    if (!min) {
+        min = PIPE_SNAT_PORT_MIN;
+        max = PIPE_SNAT_PORT_MAX;
+    }
     begin_snat(b, PIPE_PRIO_NORMAL, family, true);
     build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
-    finish_snat(b, &virtual_ip, true);
+    finish_snat(b, &virtual_ip, 0, 0, true);
 
     begin_snat(b, PIPE_PRIO_NORMAL, family, false);
     build_match_field(b, PIPE_F_PKT_DEST, PIPE_V_PKT_DEST_GATEWAY);
-    finish_snat(b, &virtual_ip, false);
+    finish_snat(b, &virtual_ip, 0, 0, false);
 
     if (!ip_is_none(gateway)) {
         begin_snat(b, PIPE_PRIO_NORMAL, family, true);
         build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_POD);
-        finish_snat(b, gateway, true);
+        finish_snat(b, gateway, min, max, true);
 
         begin_snat(b, PIPE_PRIO_LOW, family, false);
-        finish_snat(b, gateway, false);
+        finish_snat(b, gateway, min, max, false);
     }
 }
 
@@ -355,7 +356,7 @@ conntrack_render_node(const struct pipe_node *node, struct build *b)
         render_state(b, f);
         render_snat_mark(b, f);
         render_kept_source(b, f);
-        render_snat(b, f, gateway_ip);
+        render_snat(b, f, node);
         render_snat_known(b, f);
         render_commit(b, f, false);
         render_commit(b, f, true);

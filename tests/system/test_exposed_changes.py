@@ -661,3 +661,54 @@ def test_terminating_endpoints_on_every_way(world, led):
             some = every_way(world, led, first, {
                 "Cluster": chosen, "Local": local or chosen}, policy)
             check(some)
+
+
+# Source ports.
+
+def ports_at(pod, entry, family, ask_it):
+    """The source ports with which a node's gateway address comes to a pod
+    while something is asked."""
+    with Capture(pod, "eth0") as capture:
+        ask_it()
+        seen = capture.stop().of(pod.of(family), sent=False)
+    return {s.inner.ports[0] for s in seen
+            if s.inner.src == entry and s.inner.proto == packets.TCP}
+
+
+@pytest.mark.parametrize("of_programs, expected, is_apart", [
+    ("1024 60000", range(60001, 65536), True),
+    ("10000 60000", range(1024, 10000), True),
+    ("1024 65000", range(1024, 65536), False)])
+def test_clients_outside_get_ports_that_the_node_gives_nobody(
+        request, world, service, of_programs, expected, is_apart):
+    """Whatever the setting is.  It is read anew when the bridge's ports
+    change."""
+    first, target = world.nodes[0], world.pod(0)
+    member = world.member(first)
+
+    def choose(text, ports):
+        first.sysctl(net__ipv4__ip_local_port_range=text)
+        first.pods[1].detach()
+        first.pods[1].attach()
+        member.daemon.wait_flow("table=SNAT", ":%d-%d)" % (
+            ports[0], ports[-1]))
+        world.settle()
+
+    if not is_apart:
+        member.daemon.allow("ip_local_port_range is 1024 to 65000, which")
+    request.addfinalizer(
+        lambda: choose("32768 60999", range(1024, 32768)))
+    choose(of_programs, expected)
+    service.endpoints = [target]
+    service.apply()
+    world.settle()
+    for family in FAMILIES:
+        found = ports_at(
+            target.pod, world.gateway(first, family), family,
+            lambda f=family: Client(world.outside, "connect", first.of(f),
+                                    service.node_port, count=20).wait())
+        assert found and found <= set(expected), found
+    lines = [line for line in member.daemon.log_lines()
+             if "ip_local_port_range is %s," % of_programs.replace(
+                 " ", " to ") in line]
+    assert bool(lines) != is_apart

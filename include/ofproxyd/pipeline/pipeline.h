@@ -51,6 +51,10 @@ struct eth_addr pipe_mc_mac(void);
  * its own, and leaves the others theirs. */
 #define PIPE_N_METERS 16
 
+/* What a kernel gives to no program by default, which has 32768 to 60999. */
+#define PIPE_SNAT_PORT_MIN 1024
+#define PIPE_SNAT_PORT_MAX 32767
+
 /* What the node does for traffic between clusters. */
 enum pipe_mc_role {
     PIPE_MC_NONE,    /* Nothing: there is no gateway. */
@@ -94,6 +98,10 @@ struct pipe_node {
     bool serves_node_ports;
     const struct ip *node_port_ips;
     size_t n_node_port_ips;
+
+    /* Source ports of what gets a gateway's address that the host has as
+     * well; 0: PIPE_SNAT_PORT_MIN to PIPE_SNAT_PORT_MAX. */
+    uint16_t snat_port_min, snat_port_max;
 };
 
 /* The flows that are there whatever the objects are. */
