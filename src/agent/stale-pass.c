@@ -10,8 +10,8 @@
  * which it does each time that the entries have become half as many.  So two
  * passes are enough unless they halve meanwhile; and then a walk costs half as
  * much.  As long as a pass is cheap, MAX_PASSES are made (measured: 12 are
- * needed for 20 000 entries, all of them stale).  If one is not, they end as
- * soon as the cost of a walk, which is measured, has stopped to fall. */
+ * needed for 20 000 entries, all of them stale).  If one is not, they end when
+ * the cost of a walk, which is measured, has stopped to fall. */
 
 #include <limits.h>
 #include <string.h>
@@ -39,6 +39,9 @@
 #define N_SPREAD   (MAX_PASSES / 2)
 /* which takes no longer if the switch is busy with one for so long. */
 #define CHEAP_US (STALE_SPREAD_MS * 1000 / DUTY / N_SPREAD)
+/* So often its cost is measured while it seems not to fall: each time the
+ * switch may have had something else to do. */
+#define N_FLAT 3
 
 /* Claims. */
 
@@ -403,6 +406,7 @@ begin(struct stale *st, struct job *job, long long int now_ms)
     job->n_requests = 0;
     job->n_done = 0;
     job->costs_us[1] = 0;
+    job->flat_from = UINT64_MAX;
     job->began_ms = 0;
     job->first_ms = job->next_ms = now_ms + STALE_GRACE_MS;
     if (is_urgent(job)) {
@@ -452,16 +456,24 @@ begin_some(struct stale *st, long long int now_ms)
 
 /* Passes. */
 
-/* One that is not cheap is the last if it began late enough, and walks have
- * not become cheaper by nearly a half since the one before began. */
+/* Has the pass, which began late enough, not made walks cheaper by nearly a
+ * half since the one before began? */
+static bool
+is_flat(const struct stale *st, const struct job *job)
+{
+    return job->n_done > 1 && job->began_ms >= job->first_ms + STALE_SPREAD_MS
+           && st->cost_us > job->costs_us[0] * 2 / 3;
+}
+
+/* One that is not cheap is the last if it is flat, and enough was measured to
+ * say so: by requests of other jobs, or by more flat passes. */
 static bool
 is_last_pass(const struct stale *st, const struct job *job, bool cheap)
 {
     return (!job->n_requests && !job->cursor.n_later)
            || job->n_done >= MAX_PASSES
-           || (!cheap && job->n_done > 1
-               && job->began_ms >= job->first_ms + STALE_SPREAD_MS
-               && st->cost_us > job->costs_us[0] * 2 / 3);
+           || (!cheap && st->n_measured >= job->flat_from
+               && st->n_measured - job->flat_from >= N_FLAT);
 }
 
 static void
@@ -473,6 +485,11 @@ end_pass(struct stale *st, struct job *job, long long int now_ms)
 
     inherit(st, job);
     job->n_done++;
+    if (!is_flat(st, job)) {
+        job->flat_from = UINT64_MAX;
+    } else if (job->flat_from == UINT64_MAX) {
+        job->flat_from = job->measured_from;
+    }
     ovs_list_remove(&job->list);
     if (is_last_pass(st, job, cheap)) {
         stale_job_destroy(job);
@@ -504,6 +521,7 @@ take_from(struct stale *st, struct job *job, long long int now_ms,
 
     if (!job->n_requests) {
         job->began_ms = now_ms;
+        job->measured_from = st->n_measured;
         job->costs_us[0] = job->costs_us[1];
         job->costs_us[1] = 0;
     }
@@ -564,6 +582,7 @@ stale_done(struct stale *st, long long int now_ms, long long int elapsed_us)
     st->cost_us = cost_us < st->cost_us
                       ? cost_us
                       : st->cost_us + (cost_us - st->cost_us + 3) / 4;
+    st->n_measured++;
     elapsed_us = MIN(elapsed_us, DUTY * n * st->cost_us);
     st->not_before_ms =
         now_ms + MIN(elapsed_us * (DUTY - 1) / 1000, MAX_PAUSE_MS);

@@ -73,6 +73,10 @@ struct job {
     long long int began_ms;    /* This pass; 0 before the first. */
     long long int costs_us[2]; /* A request's, at most, in the last pass and
                                 * in this one. */
+    uint64_t measured_from;    /* 'n_measured' when this pass began, and when
+                                * the first of those that had no effect on the
+                                * cost did, or UINT64_MAX. */
+    uint64_t flat_from;
 };
 
 struct stale {
@@ -101,6 +105,7 @@ struct stale {
     size_t n_taken; /* Requests that are out. */
     long long int not_before_ms;
     long long int cost_us; /* Of one request, about. */
+    uint64_t n_measured;   /* How often. */
     long long int sent_us; /* When. */
     uint64_t n_requests;
 };
