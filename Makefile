@@ -55,7 +55,7 @@ HARDEN     := -fstack-protector-strong -fstack-clash-protection -fPIE \
               $(if $(SAN),,-D_FORTIFY_SOURCE=2)
 SANFLAGS   := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 # config.h is Open vSwitch's: it decides the shape of its lib/ headers.
-O_CPPFLAGS  = -Iinclude -I$(O)/gen -isystem $(OVS)/include -isystem $(OVS)/lib \
+O_CPPFLAGS  = -Iinclude -isystem $(OVS)/include -isystem $(OVS)/lib \
               -include config.h -DOFPROXYD_VERSION='"$(VERSION)"' $(LIB_CFLAGS)
 O_CFLAGS   := -std=gnu11 -fno-common $(WARN) $(HARDEN) $(SANFLAGS)
 O_LDFLAGS  := -pie -Wl,-z,relro -Wl,-z,now -Wl,--as-needed $(SANFLAGS)
