@@ -53,7 +53,8 @@ render_reject(const struct pipe_node *node, uint32_t share, struct build *b)
 
 /* A packet for which an endpoint was selected that nothing here knows: it
  * selects again.  So do packets that were between two tables while the bridge
- * changed hands, which would else leave untranslated. */
+ * changed hands, which would else leave untranslated.  What rejects or drops
+ * the rest in ServiceLB has to let them by. */
 static void
 render_select_again(struct build *b)
 {
@@ -79,6 +80,7 @@ service_render_node(const struct pipe_node *node, struct build *b)
     for (size_t i = 0; i < node->n_service_cidrs; i++) {
         build_flow(b, PIPE_T_SERVICE_LB, PIPE_PRIO_LAST);
         build_match_field(b, PIPE_F_PKT_SOURCE, PIPE_V_PKT_SOURCE_GATEWAY);
+        build_match_field(b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
         build_match_dst_cidr(b, &node->service_cidrs[i]);
         build_done(b);
     }
@@ -318,8 +320,6 @@ pipe_render_cluster_ip(uint32_t object_id, const struct ip *ip,
     build_init(&b, out, cookie_make(COOKIE_CLUSTER_IP, object_id));
     build_flow(&b, PIPE_T_SERVICE_LB, PIPE_PRIO_REST);
     build_match_dst(&b, ip);
-    /* What has an endpoint selected is between two tables of a predecessor's
-     * (render_select_again). */
     build_match_field(&b, PIPE_F_EP_STATE, PIPE_V_EP_STATE_TO_SELECT);
     match_set_nw_frag_masked(&b.match, 0, FLOW_NW_FRAG_ANY);
     build_reject(&b);

@@ -11,7 +11,7 @@ import pytest
 from support import objects
 from support.antrea import Antrea, Port, Svc
 from support.ovs import pod_mac
-from support.rig import GATEWAY, GATEWAY_OFPORT, is_ours
+from support.rig import GATEWAY, GATEWAY_OFPORT, Rig, is_ours, own_node
 from support.wait import slowness, wait_for
 
 GATEWAY_MAC = "0a:00:00:00:00:01"
@@ -142,21 +142,32 @@ def test_c10_antreas_bridge_is_taken_over_in_one_bundle(rig):
     rig.daemon.wait_log("taken over in one transaction")
 
 
-def test_c10_what_waited_in_a_group_is_not_rejected(rig):
+@pytest.mark.parametrize("ofport, source, mac, reg0", [
+    (5, "10.10.1.3", pod_mac("10.10.1.3"), 0x203),
+    (GATEWAY_OFPORT, "10.10.1.1", GATEWAY_MAC, 0x202)], ids=["pod", "host"])
+def test_c10_what_waited_in_a_group_goes_on(tmp_path, ofport, source, mac,
+                                            reg0):
     """A packet whose group of Antrea's chooses after the takeover goes on in
     what is that agent's EndpointDNAT and another table of ours: it comes to
-    our group nevertheless."""
-    other = antrea(rig, 1)
-    rig.start_daemon()
-    text = rig.switch.appctl(
-        "ofproto/trace-packet-out", "br-int",
-        "in_port=5,tcp,dl_src=%s,dl_dst=%s,nw_src=10.10.1.3,nw_dst=%s,"
-        "nw_ttl=64,tp_src=40000,tp_dst=80"
-        % (pod_mac("10.10.1.3"), GATEWAY_MAC, vip(0)),
-        other.numbered("set_field:0x203->reg0,set_field:0x0a0a0102->reg3,"
-                       "set_field:0x21f90->reg4,resubmit(,<EndpointDNAT>)"))
-    assert re.search(r"^ *group:", text, re.M), text
-    assert "controller" not in text, text
+    our group, neither rejected as a port that the Service has not nor dropped
+    as an address that no Service has."""
+    with Rig(tmp_path / "rig", antreaProxy={"proxyAll": True},
+             serviceCIDR="10.96.0.0/16") as rig:
+        rig.api.apply(own_node())
+        other = antrea(rig, 1)
+        rig.start_daemon()
+        rig.daemon.wait_flow("table=ServiceLB", "priority=170",
+                             "nw_dst=10.96.0.0/16")
+        text = rig.switch.appctl(
+            "ofproto/trace-packet-out", "br-int",
+            "in_port=%d,tcp,dl_src=%s,dl_dst=0a:00:00:00:00:99,nw_src=%s,"
+            "nw_dst=%s,nw_ttl=64,tp_src=40000,tp_dst=80"
+            % (ofport, mac, source, vip(0)),
+            other.numbered("set_field:0x%x->reg0,set_field:0x0a0a0102->reg3,"
+                           "set_field:0x21f90->reg4,resubmit(,<EndpointDNAT>)"
+                           % reg0))
+        assert re.search(r"^ *group:", text, re.M), text
+        assert "controller" not in text, text
 
 
 def test_c10_after_a_takeover_a_restart_sends_nothing(rig):
