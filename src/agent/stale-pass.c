@@ -407,6 +407,7 @@ begin(struct stale *st, struct job *job, long long int now_ms)
     job->n_done = 0;
     job->costs_us[1] = 0;
     job->flat_from = UINT64_MAX;
+    job->measured_from = st->n_measured;
     job->began_ms = 0;
     job->first_ms = job->next_ms = now_ms + STALE_GRACE_MS;
     if (is_urgent(job)) {
@@ -490,6 +491,7 @@ end_pass(struct stale *st, struct job *job, long long int now_ms)
     } else if (job->flat_from == UINT64_MAX) {
         job->flat_from = job->measured_from;
     }
+    job->measured_from = st->n_measured;
     ovs_list_remove(&job->list);
     if (is_last_pass(st, job, cheap)) {
         stale_job_destroy(job);
@@ -521,7 +523,6 @@ take_from(struct stale *st, struct job *job, long long int now_ms,
 
     if (!job->n_requests) {
         job->began_ms = now_ms;
-        job->measured_from = st->n_measured;
         job->costs_us[0] = job->costs_us[1];
         job->costs_us[1] = 0;
     }

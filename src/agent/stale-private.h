@@ -73,7 +73,7 @@ struct job {
     long long int began_ms;    /* This pass; 0 before the first. */
     long long int costs_us[2]; /* A request's, at most, in the last pass and
                                 * in this one. */
-    uint64_t measured_from;    /* 'n_measured' when this pass began, and when
+    uint64_t measured_from; /* 'n_measured' when the last pass ended, and when
                                 * the first of those that had no effect on the
                                 * cost did, or UINT64_MAX. */
     uint64_t flat_from;

@@ -136,6 +136,37 @@ passes_go_on_while_the_table_shrinks(void **state)
     assert_int_equal(run_costly(*state, 100, 10000), 3 * 999);
 }
 
+/* Others' requests tell what a walk costs, too. */
+static void
+many_ports_with_little_to_do_have_few_passes(void **state)
+{
+    struct ofconn_ct_flush requests[OFCONN_CT_MAX];
+    struct stalefix *f = *state;
+    size_t n_requests = 0;
+
+    for (uint16_t i = 1; i <= 100; i++) {
+        sf_say(f, i, AT(i, 0), "ab", "ab");
+    }
+    sf_drain(f);
+    for (uint16_t i = 1; i <= 100; i++) {
+        sf_say(f, i, AT(i, 0), "a", "a");
+    }
+    for (;;) {
+        size_t n = stale_take(f->st, f->now_ms, requests, OFCONN_CT_MAX);
+
+        if (n) {
+            n_requests += n;
+            f->now_ms += 40 * (long long int) n;
+            stale_done(f->st, f->now_ms, 40000 * (long long int) n);
+        } else if (sf_is_idle(f)) {
+            break;
+        } else {
+            f->now_ms = MAX(f->now_ms + 1, stale_next_ms(f->st));
+        }
+    }
+    assert_int_equal(n_requests, 2 * 100);
+}
+
 int
 main(void)
 {
@@ -146,6 +177,7 @@ main(void)
         TEST(a_first_pass_that_comes_late_is_not_the_last),
         TEST(slow_passes_are_not_the_last),
         TEST(passes_go_on_while_the_table_shrinks),
+        TEST(many_ports_with_little_to_do_have_few_passes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
