@@ -18,7 +18,8 @@
 
 VLOG_DEFINE_THIS_MODULE(local);
 
-/* Nobody notifies of other source ports.  Something wakes up as often. */
+/* Nobody notifies of other source ports.  What else there is to check wakes up
+ * about as often. */
 #define PORTS_CHECK_MS 60000
 
 struct local {

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include <util.h>
+
 #define PATH "/proc/sys/net/ipv4/ip_local_port_range"
 
 /* Ports that need no privilege (the kernel's NAT keeps to them, too). */
@@ -35,14 +37,14 @@ localports_read(void)
 struct localports
 localports_left(struct localports used, bool *apart)
 {
-    int n_below = used.first - FIRST;
-    int n_above = LAST - used.last;
+    int below = used.first - 1, above = MAX(used.last + 1, FIRST);
+    int n_below = below - FIRST + 1, n_above = LAST - above + 1;
 
     *apart = n_below >= LOCALPORTS_LEAST || n_above >= LOCALPORTS_LEAST;
     if (!*apart) {
         return (struct localports){ FIRST, LAST };
     }
     return n_below >= n_above
-               ? (struct localports){ FIRST, (uint16_t) (used.first - 1) }
-               : (struct localports){ (uint16_t) (used.last + 1), LAST };
+               ? (struct localports){ FIRST, (uint16_t) below }
+               : (struct localports){ (uint16_t) above, LAST };
 }

@@ -13,9 +13,10 @@ struct localports {
     uint16_t first, last; /* Both included. */
 };
 
-/* Fewer are not worth to be kept apart: an endpoint can have no more
- * connections from one address. */
-#define LOCALPORTS_LEAST 4096
+/* Fewer are not kept apart: an endpoint can have no more connections from one
+ * address, and what is beyond is dropped, which is worse than what they are
+ * kept apart for.  A quarter of all ports. */
+#define LOCALPORTS_LEAST 16384
 
 /* Linux's default, 32768 to 60999. */
 struct localports localports_default(void);
