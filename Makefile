@@ -17,6 +17,8 @@ MAKEFLAGS += -rR --no-print-directory
 .DEFAULT_GOAL := all
 
 O          ?= build
+# One spelling: what was compiled is found again, and by the .d files.
+override O := $(patsubst $(CURDIR)/%,%,$(abspath $(O)))
 CC         ?= cc
 ifeq ($(origin CC),default)
 CC         := cc

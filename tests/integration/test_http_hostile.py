@@ -235,5 +235,6 @@ def test_a_flood_of_requests_leaves_time_for_the_bridge(rig):
         rig.ns.name, LOOPBACK, METRICS, "/metrics").body)
     turns = {its.get("le"): value for name, its, value in page[
         "ofproxyd_turn_duration_seconds"].samples if name.endswith("_bucket")}
-    # A machine that is busy with other things stops it now and then.
-    assert turns["+Inf"] - turns["0.1"] <= turns["+Inf"] / 1000, turns
+    # A machine that is busy with other things stops it now and then; turns
+    # that took all requests would all be long.
+    assert turns["+Inf"] - turns["0.1"] <= turns["+Inf"] / 20, turns
