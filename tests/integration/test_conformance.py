@@ -5,7 +5,9 @@ import importlib.machinery
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
+import types
 
 import pytest
 
@@ -56,6 +58,28 @@ def test_what_is_known_has_a_reason():
     assert all(k.reason and bool(k.says) == (k.kind == "fail") for k in known)
     assert e2e.Known("fail", "encap", "x").applies(["encap", "3nodes"])
     assert not e2e.Known("fail", "encap", "x").applies(["hybrid", "3nodes"])
+
+
+def test_what_wants_the_same_ports_is_not_run_at_once():
+    """Each test is selected by one pass."""
+    e2e = load("tests/conformance/e2e")
+    options = types.SimpleNamespace(out=pathlib.Path("out"), quick=False,
+                                    focus=None)
+    first = "[sig-network] Networking Granular Checks: Services should " \
+        "function for service endpoints using hostNetwork"
+    second = "[sig-network] [Feature:IPv6DualStack] Granular Checks: " \
+        "Services Secondary IP Family [LinuxOnly] should function for " \
+        "service endpoints using hostNetwork"
+
+    def selected(name, *tags):
+        return [str(out) for out, focus, skip in e2e.passes(options, [], tags)
+                if re.search(focus, name)
+                and not any(re.search(s, name) for s in skip)]
+
+    assert selected(first, "dual") == selected(first) == ["out"]
+    assert selected(second, "dual") == ["out/alone"]
+    assert selected(second) == []
+    assert selected(second.replace("hostNetwork", "pods"), "dual") == ["out"]
 
 
 @pytest.mark.parametrize("rounds, text", [
