@@ -20,7 +20,7 @@ def fixture_switch(tmp_path):
     """A database without a switch."""
     switch = PrivateSwitch(tmp_path / "ovs", dummy=True)
     # pylint: disable-next=protected-access
-    switch._run("ovsdb-tool", "create", switch.dir / "conf.db",
+    switch.run("ovsdb-tool", "create", switch.dir / "conf.db",
                 "/usr/share/openvswitch/vswitch.ovsschema")
     switch.start_ovsdb()
     yield switch

@@ -10,6 +10,7 @@ import pytest
 
 from support import objects
 from support.antrea import Antrea, Port, Svc
+from support.daemon import ROOT
 from support.ovs import pod_mac
 from support.rig import GATEWAY, GATEWAY_OFPORT, Rig, is_ours, own_node
 from support.wait import slowness, wait_for
@@ -270,6 +271,7 @@ def test_table_names_of_antreas_do_not_get_into_the_way_of_ours(rig):
     """A name that two tables have is printed for neither."""
     antrea(rig).name_tables()
     assert any("table=L3Forwarding," in f for f in rig.switch.dump_flows())
+    assert "EgressMetric" in rig.switch.ofctl("dump-table-features")
     rig.start_daemon()
 
     def names():
@@ -279,8 +281,37 @@ def test_table_names_of_antreas_do_not_get_into_the_way_of_ours(rig):
     wait_for(lambda: not any(n.isdigit() for n in names()), 5,
              "all tables to have names", rig)
     assert {"L3Forwarding", "ServiceLB", "Output"} <= names()
-    assert "EgressMetric" not in rig.switch.ofctl("dump-tables",
-                                                  options=("--names",))
+    assert "EgressMetric" not in rig.switch.ofctl("dump-table-features")
+
+
+def way_back():
+    """The commands of docs/operations.md."""
+    text = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    block = re.search(r"\*\*Back\.\*\*.*?\n\n((?:    [^\n]+\n)+)", text,
+                      re.S)[1]
+    return block.replace("    ", "").splitlines()
+
+
+def test_the_way_back_and_forth_again(rig):
+    """Nothing is left that Antrea's agent, which begins anew with round 1,
+    would find in its way; and it is taken over once more."""
+    other = antrea(rig)
+    rig.start_daemon()
+    assert_taken_over(rig, other)
+    rig.daemon.terminate()
+    commands = way_back()
+    assert len(commands) == 3
+    for command in commands:
+        rig.switch.run(*command.split())
+    assert not any(is_ours(f) for f in rig.switch.dump_flows(names=False))
+    ids = rig.switch.vsctl("get", "bridge", "br-int", "external_ids")
+    assert "ofproxyd" not in ids
+    rig.switch.ofctl("del-groups")
+    again = Antrea(rig.switch, other.gateway, other.pods, other.services,
+                   other.cidrs, 1).program().name_tables()
+    assert "EgressMetric" in rig.switch.ofctl("dump-table-features")
+    rig.start_daemon()
+    assert_taken_over(rig, again)
 
 
 # What has to be there first.

@@ -71,7 +71,7 @@ class PrivateSwitch:
     def start(self):
         """Starts both daemons; the database is made if it is not there."""
         if not (self.dir / "conf.db").exists():
-            self._run("ovsdb-tool", "create", self.dir / "conf.db", SCHEMA)
+            self.run("ovsdb-tool", "create", self.dir / "conf.db", SCHEMA)
         self.start_ovsdb()
         self.start_vswitchd()
         return self
@@ -165,7 +165,8 @@ class PrivateSwitch:
 
     # Commands.
 
-    def _run(self, *argv, **more):
+    def run(self, *argv, **more):
+        """A command that finds this switch by its environment; its output."""
         return proc.output(*argv, env=self._env, **more)
 
     @property
@@ -175,18 +176,18 @@ class PrivateSwitch:
 
     def vsctl(self, *args, **more):
         """ovs-vsctl; its output."""
-        return self._run("ovs-vsctl", "--db=" + self.db, "--timeout=20",
+        return self.run("ovs-vsctl", "--db=" + self.db, "--timeout=20",
                          *args, **more)
 
     def ofctl(self, command, *args, options=(), **more):
         """ovs-ofctl COMMAND on the bridge, in OpenFlow 1.5."""
-        return self._run("ovs-ofctl", "-O", "OpenFlow15", *options, command,
+        return self.run("ovs-ofctl", "-O", "OpenFlow15", *options, command,
                          str(self.dir / (self.bridge + ".mgmt")), *args,
                          **more)
 
     def appctl(self, *args, **more):
         """ovs-appctl to ovs-vswitchd; its output."""
-        return self._run("ovs-appctl", "-t",
+        return self.run("ovs-appctl", "-t",
                          str(self.dir / "ovs-vswitchd.ctl"), *args, **more)
 
     def wait_revalidated(self):
