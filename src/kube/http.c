@@ -59,7 +59,6 @@ struct http {
     struct ovs_list reqs;   /* Of struct http_req that haven't ended. */
     size_t turn;            /* Who is first this time. */
     bool more;              /* The turn ended before the work. */
-    unsigned int n_passed;  /* Lines of heads, and pieces of bodies, so far. */
 };
 
 /* A socket that libcurl waits for. */
@@ -67,10 +66,6 @@ struct http_sock {
     struct hmap_node hmap_node;
     int fd;
     short int events; /* POLLIN, POLLOUT. */
-
-    /* libcurl has come back after it had passed on something: it may hold more
-     * that it has read already, of which the socket tells nothing. */
-    bool held;
 };
 
 /* Where the body goes. */
@@ -203,26 +198,18 @@ set_server(struct http *http, const struct kube_cfg *cfg, struct err *err)
 
 /* Life. */
 
-static struct http_sock *
-find_sock(struct http *http, curl_socket_t fd)
-{
-    struct http_sock *sock;
-
-    HMAP_FOR_EACH_WITH_HASH (sock, hmap_node, hash_int(fd, 0), &http->socks) {
-        if (sock->fd == fd) {
-            return sock;
-        }
-    }
-    return NULL;
-}
-
 static int
 socket_cb(CURL *easy OVS_UNUSED, curl_socket_t fd, int what, void *http_,
           void *aux OVS_UNUSED)
 {
     struct http *http = http_;
-    struct http_sock *sock = find_sock(http, fd);
+    struct http_sock *sock;
 
+    HMAP_FOR_EACH_WITH_HASH (sock, hmap_node, hash_int(fd, 0), &http->socks) {
+        if (sock->fd == fd) {
+            break;
+        }
+    }
     if (what == CURL_POLL_REMOVE) {
         if (sock) {
             hmap_remove(&http->socks, &sock->hmap_node);
@@ -339,7 +326,6 @@ header_cb(char *line, size_t size, size_t n, void *req_)
 {
     struct http_req *req = req_;
 
-    req->http->n_passed++;
     req->last_ms = time_msec();
     if (!req->status && (line[0] == '\r' || line[0] == '\n')) {
         long int status = 0;
@@ -361,7 +347,6 @@ body_cb(char *data, size_t size, size_t n, void *req_)
     struct http_req *req = req_;
     size_t len = size * n;
 
-    req->http->n_passed++;
     req->last_ms = time_msec();
     if (req->sink == SINK_CONSUMER) {
         req->stopped = !req->get.consume(data, len, req->get.aux);
@@ -423,9 +408,12 @@ finish(struct http_req *req, CURLcode code)
 
 /* A request's start. */
 
-/* Bytes that libcurl reads at a time.  It does so up to 100 times before it
- * comes back, and what is packed may have twenty times the size. */
-#define READ_SIZE 1024L
+/* Bytes that libcurl reads at a time: all of a TLS record.  If it reads less,
+ * it may come back while it holds the rest, of which neither its socket nor
+ * its timer tells, and a list never ends.  (It reads up to 100 times before it
+ * comes back, and what is packed may have twenty times the size: that is the
+ * longest turn there is.) */
+#define READ_SIZE 16384L
 
 /* Marks the sockets of libcurl. */
 static int
@@ -695,24 +683,6 @@ over_budget(long long int start_us)
     return time_usec() - start_us >= HTTP_TURN_US;
 }
 
-/* Lets libcurl act on a socket for which poll() has returned 'revents'. */
-static void
-run_socket(struct http *http, int fd, short int revents)
-{
-    bool trouble = revents & ~(POLLIN | POLLOUT);
-    unsigned int before = http->n_passed;
-    struct http_sock *sock;
-    int running, mask = 0;
-
-    mask |= trouble || revents & POLLIN ? CURL_CSELECT_IN : 0;
-    mask |= trouble || revents & POLLOUT ? CURL_CSELECT_OUT : 0;
-    curl_multi_socket_action(http->multi, fd, mask, &running);
-    sock = find_sock(http, fd);
-    if (sock) {
-        sock->held = http->n_passed != before;
-    }
-}
-
 /* Lets libcurl act on the sockets that are ready.  Returns false if none
  * was. */
 static bool
@@ -727,16 +697,16 @@ run_sockets(struct http *http, long long int start_us)
         fds[i++] = (struct pollfd){ .fd = sock->fd, .events = sock->events };
     }
     ready = n && poll(fds, n, 0) > 0;
-    i = 0;
-    HMAP_FOR_EACH (sock, hmap_node, &http->socks) {
-        fds[i++].revents |= sock->held ? POLLIN : 0;
-        ready |= sock->held;
-    }
     for (i = 0; ready && i < n && !over_budget(start_us); i++) {
         const struct pollfd *fd = &fds[(http->turn + i) % n];
+        bool trouble = fd->revents & ~(POLLIN | POLLOUT);
 
         if (fd->revents) {
-            run_socket(http, fd->fd, fd->revents);
+            int running, mask = 0;
+
+            mask |= trouble || fd->revents & POLLIN ? CURL_CSELECT_IN : 0;
+            mask |= trouble || fd->revents & POLLOUT ? CURL_CSELECT_OUT : 0;
+            curl_multi_socket_action(http->multi, fd->fd, mask, &running);
         }
     }
     http->turn += i;
@@ -747,8 +717,6 @@ run_sockets(struct http *http, long long int start_us)
 static bool
 run_timer(struct http *http)
 {
-    unsigned int before = http->n_passed;
-    struct http_sock *sock;
     int running;
 
     if (time_msec() < http->timer_ms) {
@@ -756,9 +724,6 @@ run_timer(struct http *http)
     }
     http->timer_ms = LLONG_MAX;
     curl_multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    HMAP_FOR_EACH (sock, hmap_node, &http->socks) {
-        sock->held |= http->n_passed != before;
-    }
     return true;
 }
 

@@ -897,4 +897,4 @@ def test_the_loop_answers_while_100000_endpoints_are_read(apiserver, probe):
         slices["bytes"], slices["us"]))
     turn = client.ask("turn", "turn_us")
     print("longest turn: %d us" % turn)
-    assert turn < 50000
+    assert turn < 200000 * slowness()

@@ -171,14 +171,22 @@ def test_the_daemon_works_with_the_rights_of_its_account(server, tmp_path):
         assert done.strip() == "no", (verb, resource)
 
 
-def test_lists_come_at_once(server, tmp_path):
+@pytest.mark.parametrize("n_more", [0, 1000], ids=["plain", "packed"])
+def test_lists_come_at_once(server, tmp_path, n_more):
     """Whatever their size: what libcurl has read of a list in HTTP/2, and not
-    passed on yet, does not wait until a timer wakes it, that of connecting."""
+    passed on yet, does not wait until a timer wakes it, that of connecting, or
+    for ever.  Of what is packed it may pass on nothing for a while."""
     write_kubeconfig(server, tmp_path)
+    if n_more:
+        server.kubectl("create", "-f", "-", input=json.dumps({
+            "apiVersion": "v1", "kind": "List", "items": [
+                objects.slice_("default", "more", ["10.10.1.3"],
+                               suffix=str(number))
+                for number in range(n_more)]}))
     with PrivateSwitch(tmp_path / "switch", netns=server.ns.name) as switch:
         for number in range(1, 9):
             server.kubectl("create", "-f", "-", input=json.dumps(
-                objects.slice_("default", "web", ["10.10.1.3"],
+                objects.slice_("default", "web%d" % n_more, ["10.10.1.3"],
                                suffix=str(number))))
             with Ofproxyd(tmp_path / str(number), tmp_path / "kubeconfig",
                           switch) as daemon:
