@@ -73,10 +73,9 @@ struct job {
     long long int began_ms;    /* This pass; 0 before the first. */
     long long int costs_us[2]; /* A request's, at most, in the last pass and
                                 * in this one. */
-    uint64_t measured_from; /* 'n_measured' when the last pass ended, and when
-                                * the first of those that had no effect on the
-                                * cost did, or UINT64_MAX. */
-    uint64_t flat_from;
+    uint64_t measured_from;    /* 'n_measured' when the last pass ended; */
+    uint64_t flat_from;        /* and when the passes began that have had no
+                             * effect on the cost so far, or UINT64_MAX. */
 };
 
 struct stale {

@@ -19,9 +19,8 @@ GATEWAY, MAC, CLOSED = "gw0", "02:00:00:00:00:07", "ofproxyd-reopen"
 def fixture_switch(tmp_path):
     """A database without a switch."""
     switch = PrivateSwitch(tmp_path / "ovs", dummy=True)
-    # pylint: disable-next=protected-access
     switch.run("ovsdb-tool", "create", switch.dir / "conf.db",
-                "/usr/share/openvswitch/vswitch.ovsschema")
+               "/usr/share/openvswitch/vswitch.ovsschema")
     switch.start_ovsdb()
     yield switch
     switch.stop_ovsdb()
