@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from support import objects
+from support import objects, proc
 from support.antrea import Antrea, Port, Svc
-from support.daemon import ROOT
+from support.daemon import binary
 from support.ovs import pod_mac
 from support.rig import GATEWAY, GATEWAY_OFPORT, Rig, is_ours, own_node
 from support.wait import slowness, wait_for
@@ -284,14 +284,6 @@ def test_table_names_of_antreas_do_not_get_into_the_way_of_ours(rig):
     assert "EgressMetric" not in rig.switch.ofctl("dump-table-features")
 
 
-def way_back():
-    """The commands of docs/operations.md."""
-    text = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
-    block = re.search(r"\*\*Back\.\*\*.*?\n\n((?:    [^\n]+\n)+)", text,
-                      re.S)[1]
-    return block.replace("    ", "").splitlines()
-
-
 def test_the_way_back_and_forth_again(rig):
     """Nothing is left that Antrea's agent, which begins anew with round 1,
     would find in its way; and it is taken over once more."""
@@ -299,10 +291,8 @@ def test_the_way_back_and_forth_again(rig):
     rig.start_daemon()
     assert_taken_over(rig, other)
     rig.daemon.terminate()
-    commands = way_back()
-    assert len(commands) == 3
-    for command in commands:
-        rig.switch.run(*command.split())
+    proc.run(binary(), "--cleanup", "--config", rig.daemon.config, "--unixctl",
+             rig.daemon.ctl, netns=rig.switch.netns)
     assert not any(is_ours(f) for f in rig.switch.dump_flows(names=False))
     ids = rig.switch.vsctl("get", "bridge", "br-int", "external_ids")
     assert "ofproxyd" not in ids

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bridge as Antrea's agent leaves it: a pipeline in the shape of that
-agent's, with its tables, registers, zones, marks and cookies, as far as pods
-of one node and ClusterIP Services need it.  Packets really pass it.
+agent's, with its tables, registers, zones, marks and cookies, as far as pods,
+tunnels to other nodes (IPv4) and ClusterIP Services need it, and NodePorts and
+the node itself with proxyAll (IPv4).  Packets really pass it.
 
     antrea = Antrea(switch, gateway=Port(...), pods=[Port(...)],
                     services=[Svc("10.96.0.10", 80, ["10.10.1.3:8080"])])
@@ -29,7 +30,9 @@ DEFAULT, PODS, POLICY, SERVICE = range(4)       # Cookie categories.
 METERS = (256, 257, 258)
 ROUND_KEY = "roundNum"
 VIRTUAL = {4: "169.254.0.253", 6: "fc01::aabb:ccdd:eeff"}
+NODE_PORT_IP = "169.254.0.252"                  # What a node's is turned into.
 ZONES = {4: (65520, 65521), 6: (65510, 65511)}  # Main and SNAT.
+VIRTUAL_MAC = "aa:bb:cc:dd:ee:ff"               # Of what is behind tunnels.
 
 
 @dataclasses.dataclass
@@ -41,6 +44,14 @@ class Port:
 
 
 @dataclasses.dataclass
+class Peer:
+    """Another node, reached by the tunnel."""
+    address: str
+    pod_cidr: str
+    gateway: str
+
+
+@dataclasses.dataclass
 class Svc:
     """A Service port; endpoints as "ADDRESS:PORT", "[ADDRESS]:PORT"."""
     address: str
@@ -48,6 +59,7 @@ class Svc:
     endpoints: list
     proto: str = "tcp"
     affinity: int = 0
+    node_port: int = 0
 
 
 def family_of(address):
@@ -89,11 +101,17 @@ def with_more(tables=TABLES):
 
 
 class Antrea:
-    """See the module."""
+    """See the module.  'tunnel' is the port of that; 'node_ips' are those with
+    NodePorts: with any, proxyAll is on."""
 
     def __init__(self, switch, gateway, pods=(), services=(), cidrs=(),
-                 round_=1, tables=TABLES):
+                 round_=1, tables=TABLES, tunnel=0, peers=(), node_ips=()):
         self.tables = tables
+        self.node_ips = list(node_ips)
+        if self.node_ips and "NodePortMark" not in tables:
+            at = tables.index("SessionAffinity")
+            self.tables = (*tables[:at], "NodePortMark", *tables[at:])
+        self.tunnel, self.peers = tunnel, list(peers)
         self.switch, self.gateway = switch, gateway
         self.pods, self.services = list(pods), list(services)
         self.cidrs = [str(c) for c in cidrs]
@@ -140,13 +158,18 @@ class Antrea:
         for pod in self.pods:
             self._port(pod)
             self._pod(pod)
+        if self.tunnel:
+            self._tunnel()
+        if self.node_ips:
+            self._proxy_all()
         for service in self.services:
             self.add_service(service)
         return self
 
     def _fixed(self):
         flow = self.flow
-        flow("PipelineRootClassifier", 200, "arp", "goto_table:<ARPSpoofGuard>")
+        flow("PipelineRootClassifier", 200, "arp",
+             "goto_table:<ARPSpoofGuard>")
         flow("ARPResponder", 190, "arp", "NORMAL")
         flow("IPv6", 200, "icmp6,icmp_type=135,icmp_code=0", "NORMAL")
         flow("IPv6", 200, "icmp6,icmp_type=136,icmp_code=0", "NORMAL")
@@ -191,7 +214,8 @@ class Antrea:
              "set_field:0x200/0x200->reg0,"
              "goto_table:<AntreaPolicyEgressRule>", SERVICE)
         flow("PreRoutingClassifier", 200, ip,
-             "resubmit(,<SessionAffinity>),resubmit(,<ServiceLB>)", SERVICE)
+             ("resubmit(,<NodePortMark>)," if self.node_ips else "")
+             + "resubmit(,<SessionAffinity>),resubmit(,<ServiceLB>)", SERVICE)
         flow("L3Forwarding", 210,
              ip + ",ct_state=+rpl+trk,ct_mark=0x2/0xf", self._to_gateway())
         flow("L3DecTTL", 200, ip, "dec_ttl,NEXT")
@@ -252,6 +276,63 @@ class Antrea:
                  "goto_table:<L3DecTTL>" % (self.gateway.mac, pod.mac))
             self._hairpin(address)
 
+    def _tunnel(self):
+        flow = self.flow
+        flow("Classifier", 200, "in_port=%d" % self.tunnel,
+             "set_field:0x1/0xf->reg0,set_field:0x200/0x200->reg0,"
+             "goto_table:<UnSNAT>")
+        flow("L2ForwardingCalc", 200, "dl_dst=" + VIRTUAL_MAC,
+             "set_field:%d->reg1,set_field:0x200000/0x600000->reg0,NEXT"
+             % self.tunnel)
+        for peer in self.peers:
+            flow("ARPResponder", 200, "arp,arp_op=1,arp_tpa=" + peer.gateway,
+                 "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],"
+                 "set_field:%s->eth_src,set_field:2->arp_op,"
+                 "move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],"
+                 "set_field:%s->arp_sha,"
+                 "move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],"
+                 "set_field:%s->arp_spa,IN_PORT"
+                 % (VIRTUAL_MAC, VIRTUAL_MAC, peer.gateway))
+            flow("L3Forwarding", 200, dst(peer.pod_cidr),
+                 "set_field:%s->eth_src,set_field:%s->eth_dst,"
+                 "set_field:%s->tun_dst,set_field:0x10/0xf0->reg0,"
+                 "goto_table:<L3DecTTL>"
+                 % (self.gateway.mac, VIRTUAL_MAC, peer.address))
+
+    def _proxy_all(self):
+        main, snat = ZONES[4]
+        gateway = self.gateway.addresses[0]
+
+        def flow(*args):
+            self.flow(*args, SERVICE)
+
+        def commit(zone, table, *exec_, nat=""):
+            return "ct(commit,table=<%s>,zone=%d%s,exec(%s))" % (
+                table, zone, nat and ",nat(src=%s)" % nat, ",".join(exec_))
+
+        source = "move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]"
+        for address in (*self.node_ips, NODE_PORT_IP):
+            flow("NodePortMark", 200, dst(address),
+                 "set_field:0x80000/0x80000->reg4")
+        flow("L3Forwarding", 190, "ip,ct_mark=0x10/0x10,reg0=0x202/0x20f",
+             self._to_gateway())
+        flow("SNATMark", 200, "ip,ct_state=+new+trk,reg0=0x22/0xff",
+             commit(main, "SNAT", "set_field:0x20/0x20->ct_mark",
+                    "set_field:0x40/0x40->ct_mark", source))
+        flow("SNATMark", 200, "ip,ct_state=+new+trk,reg0=0x12/0xff,"
+             "reg4=0x200000/0x2200000",
+             commit(main, "SNAT", "set_field:0x20/0x20->ct_mark", source))
+        flow("SNAT", 200, "ip,ct_state=+new+trk,ct_mark=0x40/0x40,"
+             "reg0=0x2/0xf", commit(snat, "L2ForwardingCalc",
+                                    "set_field:0x70/0x70->ct_mark",
+                                    nat=VIRTUAL[4]))
+        flow("SNAT", 190, "ip,ct_state=+new+trk,ct_mark=0x20/0x20,"
+             "reg0=0x2/0xf", commit(snat, "L2ForwardingCalc",
+                                    "set_field:0x30/0x30->ct_mark",
+                                    nat=gateway))
+        flow("Output", 210, "ip,ct_mark=0x40/0x40,reg0=0x200000/0x600000",
+             "IN_PORT")
+
     def _hairpin(self, address):
         main, snat = ZONES[family_of(address)]
         gateway = next((a for a in self.gateway.addresses
@@ -299,6 +380,12 @@ class Antrea:
         self.flow("ServiceLB", 200, match + ",reg4=0x10000/0x70000",
                   "set_field:0x200/0x200->reg0,set_field:0x%x/0x70000->reg4,"
                   "group:%d" % (state, group_id), SERVICE)
+        if service.node_port:
+            self.flow("ServiceLB", 200, "%s,tp_dst=%d,reg4=0x90000/0xf0000"
+                      % (proto, service.node_port),
+                      "set_field:0x200/0x200->reg0,"
+                      "set_field:0x%x/0x270000->reg4,group:%d"
+                      % (0x200000 | state, group_id), SERVICE)
         if service.affinity:
             self._learn(service, match, group_id)
         return group_id
@@ -323,13 +410,16 @@ class Antrea:
 
     def program(self, finished=True):
         """Puts all of it on the bridge; 'finished': and writes the number of
-        the round, which that agent does last."""
+        the round, which that agent does last.  What is there of another round
+        is replaced, but for its flows with other matches."""
         self.render()
         for meter in METERS:
+            self.switch.ofctl("del-meter", "meter=%d" % meter)
             self.switch.ofctl("add-meter",
                               "meter=%d,pktps,burst,band=type=drop rate=100 "
                               "burst_size=200" % meter)
-        self.switch.ofctl("add-groups", "-", input="\n".join(self.groups))
+        self.switch.ofctl("add-groups", "-", input="\n".join(
+            "add_or_mod " + group for group in self.groups))
         self.put()
         if finished:
             self.finish()
