@@ -220,11 +220,7 @@ class Cluster:
            "name", name, "netns", net)
         sh("ip", "-n", net, "link", "set", name, "master", "br0", "up")
         sh("ip", "-n", full, "link", "set", "lo", "up")
-        # Of the links that a switch in userspace reads, the kernel has all
-        # packets, too; asked for another link's address, it must not name
-        # theirs, or pods' packets would be taken for its own.
         sh(*in_ns(name, "sysctl", "-qw", "net.ipv4.ip_forward=1",
-                  "net.ipv4.conf.all.arp_ignore=1",
                   "net.ipv6.conf.all.accept_dad=0",
                   "net.ipv6.conf.eth0.accept_dad=0"))
         # A switch in userspace wants whole checksums.

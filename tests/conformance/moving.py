@@ -6,6 +6,7 @@ all the time, what they saw, commands and manifests read out of the document.
 import argparse
 import collections
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -35,10 +36,12 @@ VIP, PORT, NODE_PORT, POD_PORT = "10.96.0.80", 80, 30080, 8080
 # Each client asks so many questions at a time, waits so many seconds before
 # the next one, and for an answer: one that is lost is no gap yet.
 ASKING = {"concurrency": 8, "interval": 0.1, "timeout": 0.5}
+HELD, OWN_PORT = 3, 61100       # Connections of a kind that must go on.
 SOME = 5                        # Losses that are told one by one.
 QUIET = 300                     # Questions while nothing happens.
 LASTING = re.compile("held, .*TCP")
 UP = 60                         # Seconds for a part to come up.
+OURS = "0xf900000000000000/0xff00000000000000"  # The cookies of ofproxyd.
 # Per cent of questions that have no answer at any time, by UDP to a NodePort,
 # with so many new ports of clients a second: they begin to be lost a minute
 # after the first one, when what is known of it expires.
@@ -56,8 +59,10 @@ def place(namespace):
 
 def told(pattern):
     """What the document says; a blank stands for any white space."""
-    return re.search(pattern.replace(" ", r"\s+"),
-                     DOC.read_text(encoding="utf-8"), re.DOTALL)[1]
+    found = re.search(pattern.replace(" ", r"\s+"),
+                      DOC.read_text(encoding="utf-8"), re.DOTALL)
+    assert found, "%s does not say: %s" % (DOC, pattern)
+    return found[1]
 
 
 def promised(pattern):
@@ -65,11 +70,15 @@ def promised(pattern):
     return float(told(pattern))
 
 
+def script(text):
+    """What the document gives after a text, for a shell."""
+    return textwrap.dedent(told(re.escape(text).replace(r"\ ", " ")
+                                + r"\n\n((?:\x20{4}[^\n]+\n)+)"))
+
+
 def commands(text):
-    """The commands that the document gives after a text."""
-    block = told(re.escape(text).replace(r"\ ", " ")
-                 + r"\n\n((?:\x20{4}[^\n]+\n)+)")
-    return textwrap.dedent(block).replace("\\\n", " ").splitlines()
+    """The commands of it, each without a line break in it."""
+    return script(text).replace("\\\n", " ").splitlines()
 
 
 def objects(node):
@@ -105,12 +114,18 @@ class Moving:
     modes = "nftables", "iptables"
     daemon_sets = {"kube-proxy": "k8s-app=kube-proxy",
                    "ofproxyd": "app.kubernetes.io/name=ofproxyd"}
+    lasting = ()                # The ways whose connections must go on.
 
     def __init__(self, lab, mode, stack):
         self.lab = lab
         self.folder = lab.state / "deploy" / "folder"
         self.gaps = collections.defaultdict(dict)
+        self.ports = itertools.count(OWN_PORT)
         for node in lab.nodes:
+            # The kernel sees pods' ARP requests on their links and would
+            # answer with these links' addresses; ofproxyd forbids it as well.
+            cluster.sh(*cluster.in_ns(node.name, "sysctl", "-qw",
+                                      "net.ipv4.conf.all.arp_ignore=1"))
             for obj in objects(node):
                 lab.kubectl("apply", "-f", "-", text=json.dumps(obj))
         lab.wait("pods", lambda: lab.kubectl(
@@ -191,16 +206,34 @@ class Moving:
             for proto in "tcp", "udp":
                 yield "%s, %s" % (kind, proto.upper()), Client(
                     way[0], "connect", *way[1:], proto=proto,
-                    **dict(ASKING, **more))
+                    **dict(ASKING, **more), **self.asking(kind))
 
-    def held(self, node, kinds, timeouts=(("tcp", 10),)):
-        """(kind, client) of connections that must go on."""
-        for kind in kinds:
+    def asking(self, _kind):
+        """More options of such clients."""
+        return {}
+
+    def held(self, node, kinds=None, timeouts=(("tcp", 10),)):
+        """(kind, client) of connections that must go on, from ports that no
+        other client has."""
+        for kind in self.lasting if kinds is None else kinds:
             way = self.ways(node)[kind]
-            for proto, timeout in timeouts:
-                yield "held, %s, %s" % (kind, proto.upper()), Client(
-                    way[0], "hold", *way[1:], proto=proto, timeout=timeout,
-                    interval=0.05)
+            for proto, timeout in timeouts * HELD:
+                yield "held, %s, %s" % (kind, proto.upper()), self.hold(
+                    node, way, proto=proto, timeout=timeout, interval=0.1)
+
+    def hold(self, node, way, **more):
+        """One of them."""
+        while True:
+            port = next(self.ports)
+            client = Client(way[0], "hold", *way[1:], source_port=port, **more)
+            if self.may_last(node, port):
+                return client
+            client.stop()
+
+    def may_last(self, _node, _port):
+        """Whether it is not a matter of chance that one with this port goes
+        on."""
+        return True
 
     @contextlib.contextmanager
     def traffic(self, step, *makers):
@@ -209,8 +242,11 @@ class Moving:
             running = [(kind, stack.enter_context(client))
                        for node in self.lab.nodes for make in makers
                        for kind, client in make(node)]
-            yield
-        self.note(step, running)
+            try:
+                yield
+            finally:            # Each client tells at its end.
+                stack.close()
+                self.note(step, running)
 
     def quiet(self):
         """What the clients see while nothing happens, to compare with."""
@@ -238,11 +274,13 @@ class Moving:
                 asked + result["n_failures"] + result["n"])
 
     def settle(self):
-        """Waits until all kinds of clients get an answer."""
+        """Waits until all kinds of clients get answers of all servers."""
+        servers = {"web-" + node.name for node in self.lab.nodes}
         for node in self.lab.nodes:
             for kind, way in self.ways(node).items():
-                wait_for(lambda way=way: ask_once(
-                    way[0], *way[1:], timeout=1)["n"], UP,
+                wait_for(lambda way=way: set(Client(
+                    way[0], "connect", *way[1:], count=20,
+                    timeout=1).wait()["answers"]) == servers, UP,
                          "%s of %s" % (kind, node.name), self.dump)
 
     def dump(self):
@@ -251,13 +289,13 @@ class Moving:
 
     def keep_logs(self):
         """Writes down what the proxies' pods say; the files."""
-        for name, label in self.daemon_sets.items():
-            path = self.lab.logs / ("pods-%s.log" % name)
-            said = self.lab.kubectl("-n", "kube-system", "logs", "--prefix",
-                                    "--tail=-1", "-l", label)
-            with path.open("a", encoding="utf-8") as text:
-                text.write(said)
-            yield path
+        for name in self.daemon_sets:
+            for pod in self.pods(name).values():
+                path = self.lab.logs / (pod["metadata"]["name"] + ".log")
+                path.write_text(self.lab.kubectl(
+                    "-n", "kube-system", "logs", pod["metadata"]["name"]),
+                                encoding="utf-8")
+                yield path
 
     def pods(self, name="ofproxyd"):
         """The pods of a DaemonSet, by node."""
@@ -283,6 +321,7 @@ class Moving:
     def off_kube_proxy(self, node):
         """Steps 4 and 5 of the way from kube-proxy, on one node."""
         assert self.of_kube_proxy(node)
+        list(self.keep_logs())
         began = time.monotonic()
         for command in commands("Step 4:"):
             self.run(command, node)
@@ -327,14 +366,19 @@ class Moving:
         return [line for line in self.rules(node).splitlines()
                 if re.search(r"kube-proxy|KUBE-(?!FIREWALL\b)", line)]
 
-    def n_served(self, node):
-        """Packets that the bridge has led to the Service."""
-        flows = cluster.sh(
+    def flows(self, node, match=""):
+        """Those of a node's bridge."""
+        return [line for line in cluster.sh(
             "ovs-ofctl", "-O", "OpenFlow15", "dump-flows",
-            "unix:%s/br-int.mgmt" % node.ovs,
-            "cookie=0xf900000000000000/0xff00000000000000,table=12")
-        return sum(int(n) for n in re.findall(
-            r"n_packets=(\d+),.*nw_dst=%s[ ,]" % re.escape(VIP), flows))
+            "unix:%s/br-int.mgmt" % node.ovs, match).splitlines()
+                if "cookie=" in line]
+
+    def n_served(self, node, whose):
+        """Packets that a bridge has led to the Service, by flows with such a
+        cookie."""
+        return sum(int(n) for flow in self.flows(node, "cookie=" + whose)
+                   for n in re.findall(r"n_packets=(\d+),.*nw_dst=%s[ ,]"
+                                       % re.escape(VIP), flow))
 
     def check_all(self, node):
         """All Services have answers, from all of their endpoints."""
@@ -348,14 +392,15 @@ class Moving:
                 proc.run("timeout", "5", "bash", "-c", ": </dev/tcp/%s/%d"
                          % (address, port), netns=way[0].name)
 
-    def check_bridge(self, node):
-        """It is the bridge that serves pods and the node."""
+    def check_bridge(self, node, whose=OURS, kinds=("pod", "node")):
+        """It is the bridge that serves pods and the node, by flows with such
+        a cookie."""
         ways = self.ways(node)
-        for kind in "pod", "node":
-            before = self.n_served(node)
+        for kind in kinds:
+            before = self.n_served(node, whose)
             ask_once(ways[kind][0], *ways[kind][1:])
-            wait_for(lambda before=before: self.n_served(node) > before, 5,
-                     "packets from the " + kind)
+            wait_for(lambda before=before: self.n_served(node, whose)
+                     > before, 5, "packets from the " + kind)
 
 
 def check(migration):
@@ -375,7 +420,10 @@ def judge(migration, step, longest, lost=None):
         for name in sorted({"nothing", step} & set(steps)):
             print("  %-12s %-22s %5.0f ms without an answer, %d of %d lost"
                   % (name, kind, 1000 * steps[name][0], *steps[name][1:]))
-        gap, n_lost, n_asked = steps.get(step, (0, 0, 0))
+        if step not in steps:
+            continue
+        gap, n_lost, n_asked = steps[step]
+        assert n_lost < n_asked, kind
         worst, all_lost, all_asked = (max(worst, gap), all_lost + n_lost,
                                       all_asked + n_asked)
         tcp_lost += n_lost if kind.endswith("TCP") else 0
@@ -399,10 +447,8 @@ def run(lab, kind, mode, steps):
             migration = kind(lab, mode, stack)
             for step, (move, *most) in steps.items():
                 began = time.monotonic()
-                try:
-                    move(migration)
-                finally:
-                    list(migration.keep_logs())
+                move(migration)
+                list(migration.keep_logs())
                 judge(migration, step, *most)
                 print("%s: %.0f s" % (step, time.monotonic() - began))
                 assert not lab.ended(), lab.ended()

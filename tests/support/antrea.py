@@ -410,16 +410,13 @@ class Antrea:
 
     def program(self, finished=True):
         """Puts all of it on the bridge; 'finished': and writes the number of
-        the round, which that agent does last.  What is there of another round
-        is replaced, but for its flows with other matches."""
+        the round, which that agent does last."""
         self.render()
         for meter in METERS:
-            self.switch.ofctl("del-meter", "meter=%d" % meter)
             self.switch.ofctl("add-meter",
                               "meter=%d,pktps,burst,band=type=drop rate=100 "
                               "burst_size=200" % meter)
-        self.switch.ofctl("add-groups", "-", input="\n".join(
-            "add_or_mod " + group for group in self.groups))
+        self.switch.ofctl("add-groups", "-", input="\n".join(self.groups))
         self.put()
         if finished:
             self.finish()

@@ -24,6 +24,7 @@ import pathlib
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -35,7 +36,7 @@ if __package__ in (None, ""):
 from support import proc                        # noqa: E402
 from support.wait import slowness, wait_for     # noqa: E402
 
-IPPROTO_SCTP = 132
+IPPROTO_SCTP, IP_LOCAL_PORT_RANGE = 132, 51
 BUFFER = 65536
 LAST_ANSWER = 1.0               # Seconds to wait for it after a stream,
 TIMEOUT = 2.0                   # and for any other, on an idle machine.
@@ -179,9 +180,10 @@ class Count:
                     "kind": kind, "after": round(seconds, 4), "of": who,
                     "at": round(time.monotonic() - self._began, 3)})
 
-    def result(self):
+    def result(self, ended):
         """All of it, for JSON; times in seconds.  'gap' is the longest one
-        without an answer."""
+        without an answer, until asking ended: what is waited for then, if
+        it has been lost, is no gap."""
         with self._lock:
             now = time.monotonic()
             times = sorted(self.latencies)
@@ -195,7 +197,7 @@ class Count:
                     "sources": sorted(self.sources),
                     "p50": quantile(0.5), "p99": quantile(0.99),
                     "max": quantile(1),
-                    "gap": max(self._gap, now - self._last),
+                    "gap": max(self._gap, ended - self._last),
                     "began": self._began, "seconds": now - self._began}
 
 
@@ -208,6 +210,10 @@ def _socket(options):
         proto = IPPROTO_SCTP if options.proto == "sctp" else 0
         sock = socket.socket(family, socket.SOCK_STREAM, proto)
     sock.settimeout(options.timeout)
+    if options.ports:
+        first, last = map(int, options.ports.split("-"))
+        sock.setsockopt(socket.IPPROTO_IP, IP_LOCAL_PORT_RANGE,
+                        struct.pack("=I", last << 16 | first))
     if options.source_port:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("", options.source_port))
@@ -231,13 +237,14 @@ class _Pace:
         self._left = options.count
         self._interval = options.interval
         self._least, self._answers = options.least, count.latencies
-        self._goal = self._until = None
+        self._goal = self._until = self.ended = None
         self.stop = threading.Event()
 
     def end(self, *_):
         """Ends them, once there are as many more answers as are asked for,
         or none can be expected."""
-        self._until = time.monotonic() + LEAST_WAIT * slowness()
+        self.ended = time.monotonic()
+        self._until = self.ended + LEAST_WAIT * slowness()
         self._goal = len(self._answers) + self._least
         if not self._least:
             self.stop.set()
@@ -247,6 +254,7 @@ class _Pace:
         with self._lock:
             if self._left is not None:
                 if self._left == 0:
+                    self.ended = self.ended or time.monotonic()
                     return False
                 self._left -= 1
         if self._goal is not None and (len(self._answers) >= self._goal
@@ -376,7 +384,7 @@ def ask(options):
     for thread in threads:
         while thread.is_alive():
             thread.join(0.05)   # So that signals are heard.
-    print(json.dumps(count.result()), flush=True)
+    print(json.dumps(count.result(pace.ended or time.monotonic())), flush=True)
 
 
 def main():
@@ -408,6 +416,8 @@ def main():
         client.add_argument("--timeout", type=float,
                             default=TIMEOUT * slowness())
         client.add_argument("--source-port", type=int)
+        client.add_argument("--ports", metavar="PORT-PORT", help="to choose "
+                            "the source port from (Linux 6.3)")
     options = parser.parse_args()
     if options.command == "serve":
         serve(options)
