@@ -40,11 +40,11 @@ HELD, OWN_PORT = 3, 61100       # Connections of a kind that must go on.
 SOME = 5                        # Losses that are told one by one.
 QUIET = 300                     # Questions while nothing happens.
 LASTING = re.compile("held, .*TCP")
+EPHEMERAL = 32768               # Ports from here on ofproxyd gives to nobody.
 UP = 60                         # Seconds for a part to come up.
 OURS = "0xf900000000000000/0xff00000000000000"  # The cookies of ofproxyd.
-# Per cent of questions that have no answer at any time, by UDP to a NodePort,
-# with so many new ports of clients a second: they begin to be lost a minute
-# after the first one, when what is known of it expires.
+# Per cent of questions by UDP that are lost without anything that is done: those
+# whose port meets one of kube-proxy's, which the kernel knows for minutes.
 AT_ANY_TIME = 0.03
 # How the document says how long clients are without an answer at most, and how
 # many per cent of new connections are lost.
@@ -230,10 +230,15 @@ class Moving:
                 return client
             client.stop()
 
-    def may_last(self, _node, _port):
-        """Whether it is not a matter of chance that one with this port goes
-        on."""
-        return True
+    @staticmethod
+    def may_last(node, port):
+        """Whether it is no matter of chance that one with this port goes on:
+        the document says which ports of kube-proxy's may be given to another
+        connection by ofproxyd."""
+        answers = re.findall(r" dport=(\d+) ", cluster.sh(*cluster.in_ns(
+            node.name, "conntrack", "-L", "-p", "tcp", "--orig-port-src",
+            str(port))))[1::2]
+        return all(int(to) >= EPHEMERAL for to in answers)
 
     @contextlib.contextmanager
     def traffic(self, step, *makers):
