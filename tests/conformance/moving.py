@@ -43,7 +43,7 @@ LASTING = re.compile("held, .*TCP")
 EPHEMERAL = 32768               # Ports from here on ofproxyd gives to nobody.
 UP = 60                         # Seconds for a part to come up.
 OURS = "0xf900000000000000/0xff00000000000000"  # The cookies of ofproxyd.
-# Per cent of questions by UDP that are lost without anything that is done: those
+# Per cent of questions by UDP that are lost while nothing is done: those
 # whose port meets one of kube-proxy's, which the kernel knows for minutes.
 AT_ANY_TIME = 0.03
 # How the document says how long clients are without an answer at most, and how
